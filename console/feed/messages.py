@@ -1,0 +1,177 @@
+"""The feed's snapshot: one complete picture of the station, published 4 times a second and small enough to be whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from engine.records import PolicyMode
+from store.figures import BucketKey, Figures
+
+FEED_VERSION = 1
+
+PhaseState = Literal["pending", "running", "done", "failed"]
+EngineState = Literal["starting", "serving", "restarting", "stopped", "lost", "failed"]
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """One step of the start-up, e.g. `model`, `engine process`, `weights`, `health`."""
+
+    name: str
+    state: PhaseState
+    seconds: float | None = None
+    """How long it took, or has been running."""
+    detail: str = ""
+
+
+class EngineView(msgspec.Struct, frozen=True, kw_only=True):
+    """One engine as the station sees it."""
+
+    engine: str
+    owned: bool
+    """specdeck started it and may restart it."""
+    state: EngineState
+    detail: str = ""
+    """One line: why it is not serving, or when the next restart is."""
+    pid: int | None = None
+    started: float | None = None
+    restarts: int = 0
+    phases: list[Phase] = []
+    target: str = ""
+    drafter: str = ""
+    method: str = ""
+    vllm: str = ""
+    device: str = ""
+    max_k: int = 0
+    max_num_seqs: int = 0
+    batch_k: Literal["free", "fixed"] = "free"
+    async_scheduling: bool = False
+    data_parallel_size: int = 1
+    max_model_len: int | None = None
+    configured: PolicyMode | None = None
+    resolved: PolicyMode | None = None
+    executed_k: int | None = None
+    executed_limit: str | None = None
+    """The policy term that set the executed K."""
+    mismatch: str | None = None
+    """Why executed differs from configured, when it does; None when they agree."""
+    running: int = 0
+    waiting: int = 0
+    policy_sent: int | None = None
+    policy_applied: int | None = None
+    policy_error: str | None = None
+    last_frame_age: float | None = None
+    """Seconds since anything was heard of it."""
+
+
+class GatewayView(msgspec.Struct, frozen=True):
+    url: str
+    state: Literal["starting", "serving", "down"]
+    pid: int | None = None
+    requests: int = 0
+    errors: int = 0
+    detail: str = ""
+
+
+class StoreView(msgspec.Struct, frozen=True):
+    path: str
+    recording: bool
+    rows: int
+    """Sequence-steps stored."""
+    bytes: int
+    error: str | None = None
+    """Why recording stopped, e.g. a full disk."""
+
+
+class LossView(msgspec.Struct, frozen=True):
+    """Telemetry that is missing or was set aside since the store began."""
+
+    gaps: int = 0
+    frames_lost: int = 0
+    quarantined: int = 0
+    unattributed: int = 0
+    broken_messages: int = 0
+
+
+class BucketView(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the bucket table. `spark`: α over the last 15 minutes, oldest first, None where nothing was drafted."""
+
+    key: BucketKey
+    figures: Figures
+    window_label: str
+    """The window of the figures as shown, e.g. `5 min`."""
+    spark: list[float | None] = []
+    k_mix: list[float] = []
+    """Share of decode rows at k_asked 0, 1, 2, …"""
+    last_seen: float = 0.0
+
+
+class AlertView(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert as one line. The judge comes with the store issue; outages and losses are shown from the start."""
+
+    kind: str
+    severity: Literal["info", "warn", "critical"]
+    state: Literal["pending", "firing", "resolved"]
+    text: str
+    started: float
+    ended: float | None = None
+    bucket: BucketKey | None = None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A line of the recent past: control actions, restarts, gaps."""
+
+    ts: float
+    kind: str
+    text: str
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    v: int = FEED_VERSION
+    station: str
+    """Unique per station process."""
+    number: int
+    ts: float
+    started: float
+    source: Literal["live", "replay"] = "live"
+    policy_version: int
+    policy: PolicyMode
+    cap: int | None = None
+    fallback: bool = False
+    engines: list[EngineView]
+    gateway: GatewayView | None
+    store: StoreView
+    loss: LossView
+    total: Figures | None
+    buckets: list[BucketView]
+    alerts: list[AlertView] = []
+    events: list[Event] = []
+    tokens_per_second: float | None = None
+    """Over the last 10 s, all engines: the status line's figure."""
+    running: int = 0
+    waiting: int = 0
+
+
+class SeriesPoint(msgspec.Struct, frozen=True, array_like=True):
+    """One cell of a bucket's time series; rates None where there is nothing to divide by."""
+
+    ts: float
+    """End of the cell, Unix seconds."""
+    alpha: float | None
+    waste: float | None
+    executed_k: float | None
+    """Mean k_asked over the bucket's decode rows."""
+    tokens_per_second: float
+    running: float | None
+    """Mean number of running sequences of the engine in the cell."""
+    accepted_length: float | None
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    key: BucketKey | None
+    """None: all buckets pooled."""
+    cell_seconds: float
+    points: list[SeriesPoint]
+    marks: list[Event]
+    """Controls, restarts, gaps inside the range."""
