@@ -1,0 +1,182 @@
+"""An engine's description becomes the command that starts it, or an error that names the field."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine import launch
+from engine.launch import EngineSpec, SpecError, command, method_of, validate
+from engine.models import ModelPath
+
+TARGET = ModelPath(
+    path="/models/t", name="t", local=True, fingerprint="ab" * 8, dtype="bfloat16", max_position_embeddings=8192
+)
+
+
+@pytest.fixture(autouse=True)
+def cpu_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(launch, "installed_device", lambda: "cpu")
+    monkeypatch.setenv("SPECDECK_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def option(argv: list[str], name: str) -> str:
+    return argv[argv.index(name) + 1]
+
+
+def speculation(argv: list[str]) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(option(argv, "--speculative-config"))
+    return config
+
+
+def make_drafter(folder: Path, architecture: str) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_bytes(msgspec.json.encode({"architectures": [architecture]}))
+    (folder / "weights.bin").write_bytes(b"w" * 100)
+    return folder
+
+
+def test_the_default_engine_is_the_bundled_model_with_ngram_on_a_unix_socket(tmp_path: Path) -> None:
+    argv, env = command(EngineSpec(), tmp_path, TARGET)
+    assert option(argv, "--model") == "/models/t"
+    assert option(argv, "--uds") == str(tmp_path / "vllm")
+    assert option(argv, "--scheduler-cls") == "engine.scheduler.build"
+    assert option(argv, "--served-model-name") == "t"
+    assert option(argv, "--max-model-len") == "2048"
+    assert speculation(argv) == {
+        "method": "ngram",
+        "num_speculative_tokens": 4,
+        "prompt_lookup_min": 2,
+        "prompt_lookup_max": 4,
+        "num_speculative_tokens_per_batch_size": [[1, 32, 4]],
+    }
+    assert "--per-request-spec-decode-metrics" not in argv
+    assert env["SPECDECK_SOCKET"] == str(tmp_path / "telemetry")
+    assert env["SPECDECK_ENGINE"] == "e0"
+    assert env["SPECDECK_TARGET"] == TARGET.identity
+    assert env["SPECDECK_DRAFTER"] == "ngram"
+    assert (env["HF_HUB_OFFLINE"], env["PYTHONSAFEPATH"], env["VLLM_NO_USAGE_STATS"]) == ("1", "1", "1")
+    assert env["VLLM_CPU_KVCACHE_SPACE"] == "2"
+    assert "OMP_NUM_THREADS" not in env or env["OMP_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"]
+
+
+def test_openmp_is_preloaded_beside_what_the_operator_preloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "openmp_library", lambda: Path("/env/lib/libiomp5.so"))
+    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/lib/own.so"})
+    assert env["LD_PRELOAD"] == "/lib/own.so:/env/lib/libiomp5.so"
+    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/other/libiomp5.so"})
+    assert env["LD_PRELOAD"] == "/other/libiomp5.so"
+
+
+def test_a_gpu_engine_gets_neither_preload_nor_cpu_cache(tmp_path: Path) -> None:
+    _, env = command(EngineSpec(device="cuda"), tmp_path, TARGET, inherit={})
+    assert "LD_PRELOAD" not in env
+    assert "VLLM_CPU_KVCACHE_SPACE" not in env
+
+
+def test_an_engine_without_speculation_has_no_speculative_config(tmp_path: Path) -> None:
+    argv, env = command(EngineSpec(drafter="none", max_k=0), tmp_path, TARGET)
+    assert "--speculative-config" not in argv
+    assert env["SPECDECK_DRAFTER"] == "none"
+
+
+def test_a_second_engine_has_its_own_socket_rpc_directory_and_threads(tmp_path: Path) -> None:
+    argv, env = command(EngineSpec(engine="e1", threads=1), tmp_path, TARGET)
+    first_argv, first_env = command(EngineSpec(), tmp_path, TARGET)
+    assert option(argv, "--uds") != option(first_argv, "--uds")
+    assert env["VLLM_RPC_BASE_PATH"] != first_env["VLLM_RPC_BASE_PATH"]
+    assert (env["OMP_NUM_THREADS"], env["VLLM_CPU_OMP_THREADS_BIND"]) == ("1", "nobind")
+
+
+def test_data_parallel_engines_get_no_table_which_vllm_would_drop(tmp_path: Path) -> None:
+    argv, _ = command(EngineSpec(data_parallel_size=2), tmp_path, TARGET)
+    assert "num_speculative_tokens_per_batch_size" not in speculation(argv)
+
+
+def test_vllms_own_sockets_stay_under_the_kernels_limit_in_a_long_runtime_dir(tmp_path: Path) -> None:
+    long = tmp_path / ("d" * 70)
+    long.mkdir()
+    assert len(str(launch.rpc_dir("e7", long))) + 37 <= 107
+    assert launch.rpc_dir("e7", long).stat().st_mode & 0o777 == 0o700
+
+
+def test_sockets_of_a_killed_engine_are_cleared(tmp_path: Path) -> None:
+    (tmp_path / "vllm").touch()
+    (launch.rpc_dir("e0", tmp_path) / "2f1d").touch()
+    launch.clear_remains(EngineSpec(), tmp_path)
+    assert not (tmp_path / "vllm").exists()
+    assert list(launch.rpc_dir("e0", tmp_path).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("architecture", "method"),
+    [
+        ("LlamaForCausalLMEagle3", "eagle3"),
+        ("Eagle3LlamaForCausalLM", "eagle3"),
+        ("EagleLlamaForCausalLM", "eagle"),
+        ("MedusaModel", "medusa"),
+        ("LlamaForCausalLM", "draft_model"),
+    ],
+)
+def test_a_drafter_folder_says_its_method(tmp_path: Path, architecture: str, method: str) -> None:
+    folder = make_drafter(tmp_path / "drafter", architecture)
+    argv, env = command(EngineSpec(drafter=str(folder), max_k=2), tmp_path, TARGET)
+    assert (speculation(argv)["method"], speculation(argv)["model"]) == (method, str(folder))
+    assert env["SPECDECK_DRAFTER"].startswith("drafter@")
+
+
+def test_a_class_path_is_a_custom_proposer(tmp_path: Path) -> None:
+    argv, env = command(EngineSpec(drafter="tests.proposers.Oracle"), tmp_path, TARGET)
+    assert (speculation(argv)["method"], speculation(argv)["model"]) == ("custom_class", "tests.proposers.Oracle")
+    assert env["SPECDECK_DRAFTER"] == "tests.proposers.Oracle"
+
+
+def test_suffix_and_ngram_gpu_keep_a_constant_table(tmp_path: Path) -> None:
+    for drafter in ("suffix", "ngram_gpu"):
+        config = speculation(command(EngineSpec(drafter=drafter), tmp_path, TARGET).argv)
+        assert config["num_speculative_tokens_per_batch_size"] == [[1, 32, 4]]
+
+
+def test_a_hub_model_that_vllm_must_fetch_is_not_started_offline(tmp_path: Path) -> None:
+    remote = ModelPath(path="org/m", name="org/m", local=False)
+    argv, env = command(EngineSpec(model="org/m"), tmp_path, remote, inherit={})
+    assert "HF_HUB_OFFLINE" not in env
+    assert "--max-model-len" not in argv
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (EngineSpec(engine="../e"), "engine: "),
+        (EngineSpec(max_k=0), "max_k: 0 must be 1 or more; for an engine without speculation give drafter none"),
+        (EngineSpec(max_num_seqs=0), "max_num_seqs: "),
+        (EngineSpec(max_model_len=0), "max_model_len: "),
+        (EngineSpec(threads=0), "threads: "),
+        (EngineSpec(drafter=" "), "drafter: empty"),
+        (EngineSpec(method="magic"), "method: 'magic' is none of"),  # type: ignore[arg-type]
+        (EngineSpec(prompt_lookup_min=5, prompt_lookup_max=2), "prompt_lookup_max: "),
+        (EngineSpec(drafter="none", per_request_metrics="detailed"), "per_request_metrics: "),
+        (EngineSpec(extra_args=("--uds=/tmp/x",)), "extra_args: --uds is set by specdeck"),
+        (EngineSpec(extra_args=("--scheduler_cls", "x")), "extra_args: --scheduler-cls"),
+    ],
+)
+def test_a_wrong_spec_names_its_field(spec: EngineSpec, says: str) -> None:
+    with pytest.raises(SpecError, match=says):
+        validate(spec)
+
+
+def test_contradicting_method_and_drafter_are_refused() -> None:
+    with pytest.raises(SpecError, match="method: eagle needs a drafter model"):
+        method_of(EngineSpec(method="eagle"))
+    with pytest.raises(SpecError, match="drafter: method ngram has no drafter of its own"):
+        method_of(EngineSpec(drafter="/models/x", method="ngram"))
+
+
+def test_a_context_longer_than_the_models_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="max_model_len: 9000 exceeds the 8192 tokens of t"):
+        command(EngineSpec(max_model_len=9000), tmp_path, TARGET)
