@@ -1,0 +1,7 @@
+"""`python -m console.gateway`."""
+
+import sys
+
+from console.gateway.command import main
+
+sys.exit(main())

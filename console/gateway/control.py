@@ -1,0 +1,75 @@
+"""The control socket: the station asks for counts and sends the table the gateway is to work by.
+
+REP, JSON both ways. `{"get": "stats"}` and `{"get": "table"}` ask; `{"set": {"version": N, …}}` replaces the table.
+The table outlives the station that sent it. Lanes and tags will be read from it; for now it is stored and echoed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zmq
+import zmq.asyncio
+
+
+class ControlRefused(ValueError):
+    """A control message that cannot be meant; its text goes back to the sender."""
+
+
+class Control:
+    """Answers control messages. `stats` gives the counts as plain JSON types."""
+
+    def __init__(self, stats: Callable[[], dict[str, Any]]) -> None:
+        self._stats = stats
+        self.table: dict[str, Any] = {"version": 0}
+
+    def reply(self, message: bytes) -> bytes:
+        """The answer to one message; a wrong one gets `{"error": …}` and changes nothing."""
+        try:
+            return msgspec.json.encode(self._reply(message))
+        except ControlRefused as error:
+            return msgspec.json.encode({"error": str(error)})
+
+    def _reply(self, message: bytes) -> dict[str, Any]:
+        try:
+            request = msgspec.json.decode(message, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ControlRefused(f"not a JSON object: {error}") from error
+        if request.get("get") == "stats":
+            return self._stats()
+        if request.get("get") == "table":
+            return {"table": self.table}
+        if "set" in request:
+            self.table = _checked_table(request["set"])
+            return {"version": self.table["version"]}
+        raise ControlRefused('expected {"get": "stats"}, {"get": "table"} or {"set": {"version": N, …}}')
+
+
+async def serve(control: Control, path: Path) -> None:
+    """Answer control messages until cancelled. The socket file is removed at the end.
+
+    Raises:
+        zmq.ZMQError: the path cannot be bound.
+    """
+    context = zmq.asyncio.Context()
+    socket = context.socket(zmq.REP)
+    socket.setsockopt(zmq.LINGER, 0)
+    try:
+        socket.bind(f"ipc://{path}")
+        os.chmod(path, 0o600)
+        while True:
+            await socket.send(control.reply(await socket.recv()))
+    finally:
+        socket.close()
+        context.term()
+
+
+def _checked_table(table: object) -> dict[str, Any]:
+    version = table.get("version") if isinstance(table, dict) else None
+    if not isinstance(table, dict) or not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        raise ControlRefused("set: expected an object with an integer version of 0 or more")
+    return table
