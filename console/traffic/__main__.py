@@ -1,0 +1,7 @@
+"""`python -m console.traffic`."""
+
+import sys
+
+from console.traffic.command import main
+
+sys.exit(main())
