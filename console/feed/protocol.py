@@ -53,7 +53,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     specdeck: str
     version: int = FEED_VERSION
     min_version: int = 1
-    capabilities: list[str] = list(CAPABILITIES)
+    capabilities: list[str] = msgspec.field(default_factory=lambda: list(CAPABILITIES))
     source: Literal["live", "replay"] = "live"
 
 

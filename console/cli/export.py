@@ -1,0 +1,59 @@
+"""`specdeck export`: a consistent copy, while recording goes on."""
+
+from __future__ import annotations
+
+import click
+
+from console.cli.outcomes import BadInput, say
+
+KINDS = ("duckdb", "jsonl", "parquet", "csv")
+_EXPORT_SECONDS = 600.0
+
+
+@click.command(epilog="Example: specdeck export night.jsonl.zst")
+@click.argument("paths", nargs=-1, required=True, metavar="[SOURCE] OUT")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default=None,
+    help="Where the name of OUT does not tell. Parquet and CSV are folders.",
+)
+def export(paths: tuple[str, ...], kind: str | None) -> None:
+    """Write SOURCE (`live` by default) to OUT: .duckdb, .jsonl, .jsonl.zst, or a folder of Parquet or CSV files.
+
+    Prints the path that was written.
+    """
+    from pathlib import Path
+
+    if len(paths) > 2:
+        raise BadInput(f"export takes [SOURCE] OUT, not {len(paths)} arguments")
+    source, out = paths if len(paths) == 2 else ("live", paths[0])
+    target = Path(out).absolute()
+    if target.exists():
+        raise BadInput(f"{out} is there already: choose another name or remove it")
+    if not target.parent.is_dir():
+        raise BadInput(f"{out}: there is no folder {target.parent}")
+    _write(source, target, kind)
+    say(f"exported {source}")
+    click.echo(str(target))
+
+
+def _write(source: str, target: object, kind: str | None) -> None:
+    from pathlib import Path
+
+    from store.export import ExportError
+    from store.export import export as export_store
+
+    from console.cli.sources import LIVE, opened
+    from console.cli.station import ask
+    from console.feed.protocol import ExportParams
+
+    path = Path(str(target))
+    if source == LIVE:
+        ask("export", str, ExportParams(path=str(path), kind=kind), seconds=_EXPORT_SECONDS)  # type: ignore[arg-type]
+        return
+    with opened(source) as store:
+        try:
+            export_store(store.connection, path, kind)
+        except (ExportError, OSError) as error:
+            raise BadInput(f"{path}: {error}") from error

@@ -1,0 +1,132 @@
+"""Options that several commands share, and how they become a station's options."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from console.cli.outcomes import BadInput
+
+if TYPE_CHECKING:
+    from console.station.options import StationOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SERVING: tuple[Callable[[Any], Any], ...] = (
+    click.option("--model", default="bundled", show_default=True, help="Target: `bundled`, a folder, or a hub name."),
+    click.option(
+        "--drafter", default="ngram", show_default=True, help="`ngram`, `suffix`, `none`, or a drafter model."
+    ),
+    click.option(
+        "--method", default=None, help="eagle, eagle3, draft_model, custom_class … where the drafter does not tell."
+    ),
+    click.option(
+        "--max-k",
+        type=click.IntRange(0, 64),
+        default=4,
+        show_default=True,
+        help="Longest draft the engine is started for.",
+    ),
+    click.option(
+        "--max-num-seqs",
+        type=click.IntRange(1),
+        default=32,
+        show_default=True,
+        help="Sequences the engine runs at once.",
+    ),
+    click.option(
+        "--max-model-len",
+        type=click.IntRange(16),
+        default=None,
+        help="Longest context, tokens. Default: the model's own.",
+    ),
+    click.option(
+        "--host",
+        default="127.0.0.1",
+        show_default=True,
+        help="Address of the public port. Other than loopback only with --api-key.",
+    ),
+    click.option("--port", type=click.IntRange(1, 65535), default=None, help="The public port. Default: 8000."),
+    click.option(
+        "--api-key", envvar="SPECDECK_API_KEY", default=None, help="Key that clients must send. Also SPECDECK_API_KEY."
+    ),
+    click.option(
+        "--store",
+        type=click.Path(dir_okay=False),
+        default=None,
+        help="The DuckDB file. Default: specdeck.duckdb in the data directory.",
+    ),
+    click.option("--no-engine", is_flag=True, help="Start no engine; listen to engines that you start yourself."),
+    click.option(
+        "--engine-arg",
+        "engine_args",
+        multiple=True,
+        metavar="ARG",
+        help="Passed on to vLLM; repeatable, e.g. --engine-arg=--dtype=float32.",
+    ),
+)
+
+
+def serving(function: F) -> F:
+    """Add the options of everything that may start a station."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_SERVING), function)
+
+
+def station_options(
+    *,
+    host: str,
+    port: int | None,
+    api_key: str | None,
+    store: str | None,
+    no_engine: bool,
+    free_port: bool = False,
+    **rest: Any,
+) -> StationOptions:
+    """Check what the command line gave and make a station's options of it.
+
+    `free_port`: with no port asked for and 8000 taken, any free one will do.
+
+    Raises:
+        BadInput: a host that is open to others without a key, or a port that is taken.
+    """
+    from pathlib import Path
+
+    from console.station.options import StationOptions
+    from engine.places import data_dir
+
+    if not is_loopback(host) and not api_key:
+        raise BadInput(f"--host {host} can be reached by others: give --api-key, or stay on 127.0.0.1")
+    path = Path(store).absolute() if store else data_dir() / "specdeck.duckdb"
+    if not path.parent.is_dir():
+        raise BadInput(f"--store {path}: there is no folder {path.parent}")
+    chosen = choose_port(host, port, free_port)
+    rest["engine_args"] = list(rest["engine_args"])
+    return StationOptions(store=str(path), host=host, port=chosen, api_key=api_key, engine=not no_engine, **rest)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def choose_port(host: str, port: int | None, free_port: bool) -> int:
+    """The port to listen on. A gateway that a station left serving may hold it: that is ours, to be adopted."""
+    from console.cli.ports import DEFAULT_PORT, free, holder_of
+
+    wanted = DEFAULT_PORT if port is None else port
+    who = holder_of(host, wanted)
+    if who is None:
+        return wanted
+    if who.ours:
+        return wanted
+    if port is None and free_port:
+        return free(host)
+    raise BadInput(f"port {wanted} on {host} is taken by {who.name}: end it, or give another with --port")

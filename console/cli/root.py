@@ -1,0 +1,48 @@
+"""`specdeck` itself: the list of commands, and what the bare word does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from console.cli.lazy import Lazy, LazyGroup
+from console.cli.options import serving
+
+COMMANDS = {
+    "demo": Lazy("console.cli.demo", "demo", "Station, sample traffic and console on the bundled model."),
+    "serve": Lazy("console.cli.serve", "serve", "The station without a console; SIGTERM flushes and stops clean."),
+    "attach": Lazy("console.cli.attach", "attach", "Console on the running station."),
+    "status": Lazy("console.cli.status", "status", "What runs: processes, sockets, store, engines, policy."),
+    "stop": Lazy("console.cli.stop", "stop", "End station, gateway and engine; nothing is left behind."),
+    "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
+    "replay": Lazy("console.cli.replay", "replay", "Replay a trace under a virtual clock."),
+    "trace": Lazy("console.cli.trace", "trace", "Trace files: info."),
+    "export": Lazy(
+        "console.cli.export", "export", "Write a store, trace, Parquet folder or CSV, also while recording."
+    ),
+    "sql": Lazy("console.cli.sql", "sql", "Ad-hoc SQL on a snapshot."),
+    "doctor": Lazy("console.cli.doctor", "doctor", "Check engine, model, sockets, disk: one line and one remedy each."),
+}
+
+
+@click.group(
+    cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@serving
+@click.version_option(package_name="specdeck", message="%(prog)s %(version)s")
+@click.pass_context
+def root(ctx: click.Context, /, **options: Any) -> None:
+    """The operator's console for speculative decoding.
+
+    Alone: starts a station if none runs, and opens the console on it.
+
+    \b
+    Example:
+      specdeck --model ./my-model --drafter ngram --max-k 4
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from console.cli.console import open_console
+
+    open_console(options)

@@ -1,0 +1,59 @@
+"""SOURCE of a command: `live` is the running station, asked over its feed; else a .duckdb or a trace, read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from console.cli.outcomes import BadInput, Unreachable
+from console.cli.station import ask, running_station
+from console.feed.protocol import ReportParams
+from store.database import NewerSchema, Store, StoreBusy, StoreError
+from store.figures import Report
+
+LIVE: Final = "live"
+_REPORT_SECONDS: Final = 120.0
+
+
+def load_report(source: str, by: list[str] | None, window: float | None, at: float | None) -> Report:
+    """The report of a source, by the same function wherever it is read.
+
+    Raises:
+        BadInput: no such file, or no store and no trace.
+        Unreachable: no station runs, or somebody else holds the store.
+    """
+    if source == LIVE:
+        return ask("report", Report, ReportParams(by=by, window=window, at=at), seconds=_REPORT_SECONDS)
+    from store.report import report
+
+    with opened(source) as store:
+        return report(store.connection, source=source, by=by, window=window, at=at)
+
+
+@contextmanager
+def opened(source: str) -> Iterator[Store]:
+    """A store or trace, opened for reading. Raises BadInput or Unreachable."""
+    from store.source import open_source
+    from store.trace import TraceError
+
+    if not Path(source).exists():
+        raise BadInput(f"{source}: no such file; SOURCE is `live`, a .duckdb or a trace")
+    try:
+        store = open_source(Path(source))
+    except StoreBusy as error:
+        raise Unreachable(_busy(source, error)) from error
+    except (TraceError, NewerSchema, StoreError, OSError) as error:
+        raise BadInput(str(error)) from error
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _busy(source: str, error: StoreBusy) -> str:
+    station = running_station()
+    if station is not None and Path(station.info.store) == Path(source).absolute():
+        return f"{source} is being recorded by the station (pid {station.pid}): leave SOURCE out to ask it"
+    return str(error)

@@ -1,0 +1,25 @@
+"""`specdeck sql`: questions of one's own."""
+
+from __future__ import annotations
+
+import click
+
+from console.cli.outcomes import BadInput
+
+
+@click.command(epilog="""Example: specdeck sql "select workload, count(*) from row_facts group by all" """)
+@click.argument("arguments", nargs=-1, required=True, metavar="[SOURCE] QUERY")
+@click.option("--json", "form", flag_value="json", help="A JSON array of objects.")
+@click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
+@click.option("--table", "form", flag_value="table", default=True, help="For reading (the default).")
+def sql(arguments: tuple[str, ...], form: str) -> None:
+    """Run QUERY on a snapshot of SOURCE (`live` by default), in a child process that can reach no other file.
+
+    `specdeck sql "show all tables"` lists what there is.
+    """
+    if len(arguments) > 2:
+        raise BadInput("sql takes [SOURCE] QUERY: put the query in quotes")
+    source, query = arguments if len(arguments) == 2 else ("live", arguments[0])
+    from console.cli.sql_run import run
+
+    click.echo(run(source, query, form), nl=False)

@@ -1,0 +1,93 @@
+"""The words of `specdeck status`, from the same snapshot that consoles show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.cli.leftovers import living
+from console.feed.messages import EngineView, Snapshot
+from console.feed.protocol import ProcessesResult
+from engine.policy import describe as describe_mode
+
+
+def status_object(snapshot: Snapshot, processes: ProcessesResult) -> dict[str, Any]:
+    """What `--json` prints: times as Unix seconds, ages in seconds."""
+    return {
+        "running": True,
+        "station": snapshot.station,
+        "started": snapshot.started,
+        "processes": processes.processes,
+        "sockets": processes.sockets,
+        "store": snapshot.store,
+        "loss": snapshot.loss,
+        "gateway": snapshot.gateway,
+        "engines": snapshot.engines,
+        "policy_version": snapshot.policy_version,
+        "policy": snapshot.policy,
+        "cap": snapshot.cap,
+        "fallback": snapshot.fallback,
+        "tokens_per_second": snapshot.tokens_per_second,
+        "alerts": snapshot.alerts,
+        "engine_log": processes.engine_log,
+    }
+
+
+def describe(snapshot: Snapshot, processes: ProcessesResult) -> str:
+    lines = [_process_line(view.role, view.pid, view.detail) for view in processes.processes]
+    lines.append("")
+    for engine in snapshot.engines:
+        lines += _engine_lines(engine)
+    policy = describe_mode(snapshot.policy)
+    cap = "" if snapshot.cap is None else f", cap {snapshot.cap}"
+    lines.append(
+        f"policy     version {snapshot.policy_version}: {policy}{cap}{', fallback' if snapshot.fallback else ''}"
+    )
+    store = snapshot.store
+    recording = "recording" if store.recording else f"NOT RECORDING: {store.error}"
+    lines.append(f"store      {store.path}: {store.rows} rows, {store.bytes / 1e6:.1f} MB, {recording}")
+    loss = snapshot.loss
+    lines.append(
+        f"losses     {loss.frames_lost} frames in {loss.gaps} gaps, {loss.quarantined} rows quarantined, "
+        f"{loss.broken_messages} broken messages"
+    )
+    if processes.engine_log:
+        lines.append(f"engine log {processes.engine_log}")
+    lines.append(f"sockets    {processes.sockets.get('telemetry', '')} (SPECDECK_SOCKET of an engine of your own)")
+    lines += [f"alert      {alert.severity}: {alert.text}" for alert in snapshot.alerts if alert.state == "firing"]
+    return "\n".join(lines)
+
+
+def leftovers_text() -> str:
+    """What to say when no station runs: nothing at all, or what a killed one left serving."""
+    left = living()
+    if not left:
+        return "no station is running here: start one with `specdeck`, `specdeck demo` or `specdeck serve`"
+    names = ", ".join(f"{role} (pid {pid})" for role, pid in left.items())
+    return f"no station is running, but {names} still serve: `specdeck` adopts them, `specdeck stop` ends them"
+
+
+def _process_line(role: str, pid: int | None, detail: str) -> str:
+    return f"{role:<10} {'pid ' + str(pid) if pid else 'not running':<12} {detail}".rstrip()
+
+
+def _engine_lines(engine: EngineView) -> list[str]:
+    age = "never heard" if engine.last_frame_age is None else f"heard {engine.last_frame_age:.1f} s ago"
+    owner = "" if engine.owned else " (not started by specdeck)"
+    head = f"engine {engine.engine:<3} {engine.state}{owner}, {age}, running {engine.running}, waiting {engine.waiting}"
+    lines = [f"{head}: {engine.detail}" if engine.detail else head]
+    if engine.target:
+        lines.append(
+            f"           {engine.target} · {engine.drafter} · {engine.method} · vLLM {engine.vllm} {engine.device}"
+        )
+    running = [phase for phase in engine.phases if phase.state == "running"]
+    if engine.state != "serving" and running:
+        lines.append(
+            "           starting: " + ", ".join(f"{phase.name} {phase.seconds or 0:.0f} s" for phase in running)
+        )
+    configured = describe_mode(engine.configured) if engine.configured else "—"
+    resolved = describe_mode(engine.resolved) if engine.resolved else "—"
+    executed = "—" if engine.executed_k is None else f"K {engine.executed_k} ({engine.executed_limit})"
+    why = f": {engine.mismatch}" if engine.mismatch else ""
+    lines.append(f"           configured {configured} · resolved {resolved} · executed {executed}{why}")
+    lines.append(f"           policy sent {engine.policy_sent}, applied {engine.policy_applied}")
+    return lines

@@ -1,0 +1,36 @@
+"""`specdeck stop`: end it, nothing left behind."""
+
+from __future__ import annotations
+
+import click
+
+from console.cli.outcomes import CheckFailed, say
+
+_PATIENCE_SECONDS = 60.0
+
+
+@click.command(epilog="Example: specdeck stop")
+@click.option("--station-only", is_flag=True, help="End the station; gateway and engine go on serving.")
+def stop(station_only: bool) -> None:
+    """End station, gateway and engine, and check that no process is left.
+
+    Works without a station too: what a killed one left serving is ended by the state files.
+    """
+    from console.cli.leftovers import end_all, living
+    from console.cli.station import running_station, stop_station
+
+    station = running_station()
+    if station is None and not living():
+        say("nothing was running")
+        return
+    if station is not None:
+        say(f"stopping the station (pid {station.pid})")
+        stop_station(station, everything=not station_only, seconds=_PATIENCE_SECONDS)
+    if station_only:
+        say(f"gateway and engine go on serving on {station.info.base_url}" if station else "no station was running")
+        return
+    end_all()
+    left = living()
+    if left:
+        raise CheckFailed("still running: " + ", ".join(f"{role} (pid {pid})" for role, pid in left.items()))
+    say("stopped, nothing is left running")

@@ -1,0 +1,231 @@
+"""Keeps the owned engine serving: resolves the model, starts or adopts vLLM, waits for its health, and starts it again
+after growing pauses when any of its processes dies. Nothing of a dead engine is left when the next one starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from console.feed.messages import EngineState, Phase
+from console.station.log_tail import size_of, text_since
+from console.station.options import OWNED_ENGINE, StationOptions
+from console.station.phases import Phases
+from engine.health import MEMBER_NAME, failure_reason, healthy_async, startup_phases
+from engine.launch import SpecError, clear_remains, command
+from engine.models import ModelError, resolve
+from engine.process import Backoff, ManagedProcess, ProcessError
+from engine.sockets import Sockets
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.25
+_HEALTH_SECONDS: Final = 3.0
+_HEALTH_TIMEOUT: Final = 10.0
+"""Patient: on a busy CPU the API server shares its cores with the model."""
+_HEALTH_FAILURES: Final = 6
+"""Failed looks in a row that end an engine whose processes all live: it no longer answers."""
+_GRACE_SECONDS: Final = 10.0
+
+
+class Broken(Exception):
+    """The engine is not serving any more, or did not come to serve: why."""
+
+
+class Unstartable(Broken):
+    """It cannot be started as it was asked for, and trying again would change nothing."""
+
+
+class EngineSupervisor:
+    def __init__(
+        self, options: StationOptions, sockets: Sockets, log_path: Path, tell: Callable[[str, str], None]
+    ) -> None:
+        self.engine = OWNED_ENGINE
+        self.state: EngineState = "starting"
+        self.detail = ""
+        self.last_broken: str | None = None
+        """Why it last went down."""
+        self.restarts = 0
+        self.started: float | None = None
+        self.log_path = log_path
+        self.spec = options.engine_spec()
+        self._command = options.engine_command
+        self._sockets = sockets
+        self._state_file = sockets.directory / f"engine-{self.engine}.json"
+        self._process: ManagedProcess | None = None
+        self._tell = tell
+        self._phases = Phases()
+        self._backoff = Backoff()
+        self._restart_asked = asyncio.Event()
+        self._names: dict[int, str] = {}
+        self._log_from: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.alive() else None
+
+    def phases(self) -> list[Phase]:
+        return self._phases.view()
+
+    def adopt(self) -> bool:
+        """Take over the engine that an earlier station left serving, if there is one."""
+        self._process = ManagedProcess.adopt(self._state_file)
+        if self._process is None:
+            return False
+        self.started = self._process.state.started
+        self._phases.reset(["adopt", "serving"])
+        self._phases.finish("adopt")
+        self._phases.begin("serving")
+        return True
+
+    async def run(self) -> None:
+        """For ever: bring up, watch, clean up, pause."""
+        while True:
+            try:
+                await self._bring_up()
+                await self._watch()
+            except Broken as broken:
+                await self._after(broken)
+
+    def restart(self) -> None:
+        """Asked for by the operator: end the present process and start anew, without a pause."""
+        self._restart_asked.set()
+
+    async def stop(self) -> None:
+        self.state, self.detail = "stopped", ""
+        await self._clean_up()
+
+    async def _bring_up(self) -> None:
+        if self._process is None:
+            await self._start()
+        while not await self._healthy():
+            self._note_phases()
+            self._check_alive()
+            self._check_members()
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._note_phases()
+        self._phases.finish("serving")
+        self._remember_members()
+        self.state, self.detail = "serving", ""
+        self._tell("engine", f"{self.engine} is serving")
+
+    async def _healthy(self) -> bool:
+        return await healthy_async(self._sockets.engine_http, _HEALTH_TIMEOUT)
+
+    async def _start(self) -> None:
+        self._phases.reset(["model", *(name for name, _ in startup_phases(""))])
+        self._phases.begin("model")
+        argv, env = await self._launch_command()
+        self._phases.finish("model")
+        self._phases.begin("process")
+        self._log_from = size_of(self.log_path)
+        try:
+            self._process = await asyncio.to_thread(self._begin, argv, env)
+        except (ProcessError, OSError) as error:
+            raise Broken(str(error)) from error
+        self.started = time.time()
+
+    def _begin(self, argv: list[str], env: dict[str, str]) -> ManagedProcess:
+        remains = ManagedProcess.recall(self._state_file)
+        if remains is not None:
+            remains.terminate_group(_GRACE_SECONDS)
+        clear_remains(self.spec, self._sockets.directory)
+        return ManagedProcess.start(argv, env, self.log_path, self._state_file)
+
+    async def _launch_command(self) -> tuple[list[str], dict[str, str]]:
+        if self._command is not None:
+            env = {"SPECDECK_SOCKET": str(self._sockets.telemetry), "SPECDECK_ENGINE": self.engine}
+            return self._command, {**os.environ, **env}
+        try:
+            model = await asyncio.to_thread(resolve, self.spec.model, self._note_model_progress)
+            return await asyncio.to_thread(command, self.spec, self._sockets.directory, model)
+        except (ModelError, SpecError) as error:
+            raise Unstartable(str(error)) from error
+
+    def _note_model_progress(self, text: str) -> None:
+        self._phases.begin("model", text)
+
+    def _note_phases(self) -> None:
+        """How far the start has come, by vLLM's log; an adopted engine's log has told it to somebody else."""
+        if self._log_from is None:
+            return
+        for name, done in startup_phases(text_since(self.log_path, self._log_from)):
+            if not done:
+                self._phases.begin(name)
+                return
+            self._phases.finish(name)
+
+    async def _watch(self) -> None:
+        """Until something breaks: a process gone, no health, or the operator's restart."""
+        failures, next_look = 0, time.monotonic() + _HEALTH_SECONDS
+        while True:
+            self._check_alive()
+            self._check_members()
+            if time.monotonic() >= next_look:
+                failures = 0 if await self._healthy() else failures + 1
+                next_look = time.monotonic() + _HEALTH_SECONDS
+                if failures == 0:
+                    self._backoff.healthy(time.monotonic())
+                elif failures >= _HEALTH_FAILURES:
+                    raise Broken(f"it did not answer {failures} health checks in a row")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _check_alive(self) -> None:
+        if self._restart_asked.is_set():
+            raise Broken("restart asked for by the operator")
+        if self._process is None or not self._process.alive():
+            raise Broken(f"its API server died{self._reason()}")
+
+    def _reason(self) -> str:
+        reason = failure_reason(text_since(self.log_path, self._log_from or size_of(self.log_path)))
+        return f": {reason[:200]}" if reason else f" without a word (log: {self.log_path})"
+
+    def _check_members(self) -> None:
+        assert self._process is not None
+        for pid in self._process.missing_members():
+            raise Broken(f"{self._names.get(pid, 'a process')} (pid {pid}) died")
+
+    def _remember_members(self) -> None:
+        """Note EngineCore and workers: one may die while the API server goes on answering its health."""
+        assert self._process is not None
+        self._process.remember_members(MEMBER_NAME)
+        self._names = self.children()
+
+    def children(self) -> dict[int, str]:
+        """EngineCore and workers below the API server, pid → name."""
+        members = self._process.members() if self._process is not None else []
+        return {stat.pid: stat.name for stat in members if stat.name.startswith(MEMBER_NAME)}
+
+    async def _after(self, broken: Broken) -> None:
+        asked = self._restart_asked.is_set()
+        self._restart_asked.clear()
+        was_serving = self.state == "serving"
+        self.last_broken = str(broken)
+        self._phases.fail(str(broken))
+        self.state = "restarting"
+        self._tell("engine", f"{self.engine}: {broken}")
+        await self._clean_up()
+        self.restarts += 1
+        pause = 0.0 if asked else self._backoff.failed(time.monotonic())
+        if not asked and not was_serving:
+            self.state = "failed"
+        if isinstance(broken, Unstartable):
+            self.detail = str(broken)
+            await self._restart_asked.wait()
+        else:
+            self.detail = f"{broken}; next start in {pause:.0f} s" if pause else str(broken)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._restart_asked.wait()
+        self._restart_asked.clear()
+        self.state = "restarting"
+
+    async def _clean_up(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await asyncio.to_thread(process.terminate_group, _GRACE_SECONDS)

@@ -1,0 +1,140 @@
+"""What the station knows of each engine from what it said: who it is, what it executes, and whether that is what was
+configured. Facts only; the process behind an engine is `engine_supervisor`'s."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, NamedTuple
+
+from engine.frames import COLUMNS, Announcement, Frame, PackedStep
+from engine.policy import PolicyState
+from engine.records import LIMITS, EngineRecord
+from engine.schedule import lookup, parse_schedule
+
+LOST_AFTER_SECONDS: Final = 25.0
+"""Engines announce themselves every 10 s: one that missed two is lost."""
+
+MISMATCH_STEPS: Final = 20
+"""Unexplained steps in a row beyond which executed and configured K differ in earnest."""
+
+_K_ASKED: Final = COLUMNS.index("k_asked")
+_LIMIT: Final = COLUMNS.index("limit")
+_BASE_TERMS: Final = frozenset({"static", "schedule", "off"})
+
+
+class Executed(NamedTuple):
+    """The K of one step and the policy term that set it."""
+
+    k: int
+    limit: str
+
+
+class KnownEngine:
+    """One engine, kept up by its announcements and frames."""
+
+    def __init__(self, engine: str, owned: bool) -> None:
+        self.engine = engine
+        self.owned = owned
+        self.record: EngineRecord | None = None
+        self.boot: str | None = None
+        self.boots = 0
+        self.policy_applied: int | None = None
+        self.policy_error: str | None = None
+        self.frames_dropped = 0
+        self.heard: float | None = None
+        self.step_at: float | None = None
+        self.executed: Executed | None = None
+        self.running = 0
+        self.waiting = 0
+        self.mismatch: str | None = None
+        self.mismatch_steps = 0
+        self.mismatch_since: float | None = None
+
+    def lost(self, now: float) -> bool:
+        return self.heard is not None and now - self.heard > LOST_AFTER_SECONDS
+
+    def take_announcement(self, message: Announcement, now: float) -> bool:
+        """Whether this is another process than before: a start or a restart."""
+        rebooted = message.boot != self.boot
+        if rebooted:
+            self.boot, self.boots = message.boot, self.boots + 1
+            self.executed, self.mismatch, self.mismatch_steps = None, None, 0
+            self.running = self.waiting = 0
+        if not message.sequences:
+            self.running = self.waiting = 0
+        self.record = message.record
+        self.policy_applied = message.policy
+        self.policy_error = message.policy_error
+        self.frames_dropped = message.frames_dropped
+        self.heard = now
+        return rebooted
+
+    def take_frame(self, frame: Frame, state: PolicyState | None, now: float) -> None:
+        """`state`: the policy that the frame is stamped with, None when this station never knew it."""
+        self.heard = now
+        step = frame.step
+        if step is None:
+            return
+        self.policy_applied = step.policy
+        self.running, self.waiting = step.running, step.waiting
+        self.step_at = step.ts
+        self.executed = executed(step, self.record)
+        self._judge(step, state)
+
+    def _judge(self, step: PackedStep, state: PolicyState | None) -> None:
+        if state is None or self.record is None or self.executed is None:
+            return
+        expected = configured_k(state, step.running)
+        if self.executed.k == expected:
+            self.mismatch, self.mismatch_steps, self.mismatch_since = None, 0, None
+            return
+        reason = explanation(self.executed, state, self.record)
+        if reason is not None:
+            self.mismatch, self.mismatch_steps, self.mismatch_since = reason, 0, None
+            return
+        self.mismatch_steps += 1
+        if self.mismatch_since is None:
+            self.mismatch_since = step.ts
+        dropped = f" (the engine says: {self.record.resolved.reason})" if self.record.resolved.reason else ""
+        self.mismatch = f"executes K {self.executed.k} where {expected} is configured, unexplained{dropped}"
+
+
+def executed(step: PackedStep, record: EngineRecord | None) -> Executed:
+    """Executed K: the batch K, and where that can't move the largest K asked for a sequence (design §7)."""
+    fixed = record is not None and (record.batch_k == "fixed" or record.data_parallel_size > 1)
+    if not fixed:
+        return Executed(step.k_draft, step.limit_draft)
+    if step.count == 0:
+        return Executed(0, step.limit_draft)
+    columns = array("i", step.columns)
+    asked = columns[_K_ASKED * step.count : (_K_ASKED + 1) * step.count]
+    limits = columns[_LIMIT * step.count : (_LIMIT + 1) * step.count]
+    k, code = max(zip(asked, limits, strict=True))
+    return Executed(k, LIMITS[code] if 0 <= code < len(LIMITS) else step.limit_draft)
+
+
+def configured_k(state: PolicyState, running: int) -> int:
+    """K that the configured mode alone asks for at `running` scheduled sequences."""
+    mode = state.policy
+    if mode.mode == "off":
+        return 0
+    if mode.schedule is not None:
+        return lookup(parse_schedule(mode.schedule), max(running, 1))
+    return mode.k or 0
+
+
+def explanation(found: Executed, state: PolicyState, record: EngineRecord) -> str | None:
+    """Why an executed K other than the configured one is right, None when nothing explains it."""
+    if found.limit in _BASE_TERMS:
+        return None
+    reasons = {
+        "hint": "all running requests disable speculation",
+        "lane": "all running requests are in the vanilla lane",
+        "operator": "the operator's fallback is on",
+        "fallback": "automatic fallback",
+        "probe": "a probe is under way",
+        "cap": f"the operator's cap is {state.cap}",
+        "adaptive": "adaptive lowered it",
+        "max": f"the engine was started with at most {record.max_k} draft tokens",
+    }
+    return reasons.get(found.limit)

@@ -1,0 +1,76 @@
+"""What a station is started with: the command line fills it in, the station process reads it from a private file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from engine.launch import EngineSpec
+from engine.records import Method
+
+OWNED_ENGINE: Final = "e0"
+"""Id of the engine that the station itself starts."""
+
+
+class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """All paths absolute: the station runs in a directory of its own."""
+
+    store: str
+    """Path of the DuckDB file."""
+    model: str = "bundled"
+    drafter: str = "ngram"
+    method: Method | None = None
+    max_k: int = 4
+    max_num_seqs: int = 32
+    max_model_len: int | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_key: str | None = None
+    engine: bool = True
+    """False: start no engine, only listen to engines that others start."""
+    engine_args: list[str] = []
+    """Passed on to vLLM as they are."""
+    engine_command: list[str] | None = None
+    """Started in place of vLLM: a stand-in that speaks the same sockets, for tests of the station itself."""
+    stop_all_on_signal: bool = True
+    """SIGTERM and SIGINT end gateway and engine too; False leaves them serving."""
+    log: str | None = None
+    """Where the station's own output goes, None for the terminal."""
+
+    @property
+    def base_url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def engine_spec(self) -> EngineSpec:
+        """The owned engine as asked for; `engine.launch.validate` says whether it can be meant."""
+        return EngineSpec(
+            engine=OWNED_ENGINE,
+            model=self.model,
+            drafter=self.drafter,
+            method=self.method,
+            max_k=self.max_k,
+            max_num_seqs=self.max_num_seqs,
+            max_model_len=self.max_model_len,
+            extra_args=tuple(self.engine_args),
+        )
+
+
+class OptionsError(ValueError):
+    """An options file that cannot be read: names it."""
+
+
+def write_options(options: StationOptions, path: Path) -> None:
+    """Write the options where only their owner reads them: they may hold the API key."""
+    path.touch(mode=0o600)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(options)))
+
+
+def read_options(path: Path) -> StationOptions:
+    """Raises OptionsError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=StationOptions)
+    except (OSError, msgspec.DecodeError) as error:
+        raise OptionsError(f"{path}: {error}") from error

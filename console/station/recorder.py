@@ -1,0 +1,185 @@
+"""One thread that owns the ingest: everything received goes through its queue, in order, into DuckDB.
+
+The event loop never waits for the disk. When DuckDB refuses (a full disk), recording stops loudly: the error is shown,
+serving and the live figures go on, and the flush is tried again until it works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import duckdb
+from store.ingest import Ingest
+from store.windows import LiveWindows
+
+from engine.frames import Announcement, Frame
+from engine.records import ControlRecord, GapRecord
+from store.database import Store
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 5.0
+QUEUE_LIMIT: Final = 100_000
+"""Messages held while a flush hangs; beyond it frames are dropped, and their numbering shows the hole."""
+_BATCH: Final = 256
+"""Messages applied under one hold of the lock, so that a snapshot never waits long."""
+
+
+class Broken(NamedTuple):
+    """A telemetry message that was no frame."""
+
+    reason: str
+
+
+class Received(NamedTuple):
+    message: Frame | Announcement
+    at: float
+
+
+class Mark(NamedTuple):
+    """A place in the queue: `reached` is set once all before it is in DuckDB, or was refused."""
+
+    reached: threading.Event
+    last: bool = False
+
+
+Item = Received | Broken | GapRecord | ControlRecord
+
+
+class Recorder:
+    """`lock` guards the live windows: hold it to read them."""
+
+    def __init__(self, store: Store, ingest: Ingest, windows: LiveWindows, tell: Callable[[str, str], None]) -> None:
+        self.store = store
+        self.ingest = ingest
+        self.windows = windows
+        self.lock = threading.Lock()
+        self.error: str | None = None
+        self.overflowed = 0
+        self._tell = tell
+        self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
+        self._flush_at = time.monotonic() + FLUSH_SECONDS
+        self._thread = threading.Thread(target=self._run, name="specdeck-recorder", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of its own to the same database, for queries from any thread while recording goes on."""
+        cursor = self.store.connection.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    def highest_policy(self) -> int:
+        """The highest policy version that the store knows of, 0 for none."""
+        query = "SELECT greatest((SELECT max(policy) FROM controls), (SELECT max(policy) FROM steps))"
+        with self.reading() as connection:
+            found = connection.execute(query).fetchone()
+        return int(found[0]) if found and found[0] is not None else 0
+
+    def put(self, item: Item) -> None:
+        """Never blocks."""
+        if self._queue.qsize() >= QUEUE_LIMIT and isinstance(item, Received):
+            self.overflowed += 1
+            return
+        self._queue.put(item)
+
+    def flush_and_wait(self, seconds: float = 30.0) -> bool:
+        """Whether everything put before is in DuckDB now. Blocks: not for the event loop."""
+        mark = Mark(threading.Event())
+        self._queue.put(mark)
+        return mark.reached.wait(seconds) and self.error is None
+
+    def stop(self) -> None:
+        """Apply what is queued, flush, end the thread, close the store. Blocks."""
+        self._queue.put(Mark(threading.Event(), last=True))
+        self._thread.join(timeout=60)
+        self.store.close()
+
+    def _run(self) -> None:
+        while True:
+            items, mark = self._take()
+            with self.lock:
+                for item in items:
+                    self._apply(item)
+            if mark is not None or time.monotonic() >= self._flush_at:
+                self._flush()
+            if mark is not None:
+                mark.reached.set()
+                if mark.last:
+                    return
+
+    def _take(self) -> tuple[list[Item], Mark | None]:
+        """The next messages up to a mark, at most `_BATCH`. Waits no longer than to the next flush."""
+        items: list[Item] = []
+        timeout: float = max(0.0, self._flush_at - time.monotonic())
+        try:
+            while len(items) < _BATCH:
+                item = self._queue.get(timeout=timeout)
+                if isinstance(item, Mark):
+                    return items, item
+                items.append(item)
+                timeout = 0.0
+        except queue.Empty:
+            pass
+        return items, None
+
+    def _apply(self, item: Item) -> None:
+        if isinstance(item, Received):
+            if isinstance(item.message, Frame):
+                self.ingest.frame(item.message, item.at)
+            else:
+                self.ingest.announcement(item.message, item.at)
+        elif isinstance(item, Broken):
+            self.ingest.broken_message(item.reason)
+        elif isinstance(item, GapRecord):
+            self.ingest.gap(item)
+        else:
+            self.ingest.control(item)
+
+    def _flush(self) -> None:
+        try:
+            self.ingest.flush()
+        except Exception as error:  # whatever DuckDB raises: recording stops, serving doesn't
+            self._refused(error)
+        else:
+            if self.error is not None:
+                self._tell("store", "recording again")
+                self.error = None
+            self._flush_at = time.monotonic() + FLUSH_SECONDS
+
+    def _refused(self, error: Exception) -> None:
+        text = (
+            f"recording stopped: {_first_line(error)}; free some space, it is tried again every {RETRY_SECONDS:.0f} s"
+        )
+        if self.error is None:
+            log.error("%s", text)
+            self._tell("store", text)
+        self.error = text
+        self._flush_at = time.monotonic() + RETRY_SECONDS
+
+
+def open_recorder(path: Path, tell: Callable[[str, str], None]) -> Recorder:
+    """Open the store and everything that records into it.
+
+    Raises:
+        StoreBusy, NewerSchema, StoreError: as `Store.open`.
+    """
+    store = Store.open(path)
+    windows = LiveWindows()
+    return Recorder(store, Ingest(store, windows), windows, tell)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

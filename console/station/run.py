@@ -1,0 +1,52 @@
+"""Runs one station to its end: lock, store, loop. Returns the exit code of design §6."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Final
+
+from console.station.events import EventLog
+from console.station.lock import StationHeld, StationLock
+from console.station.options import StationOptions
+from console.station.recorder import Recorder, open_recorder
+from console.station.station import Station
+from engine.places import data_dir, runtime_dir
+from engine.sockets import Sockets
+from store.database import NewerSchema, StoreError
+
+OK: Final = 0
+BAD_INPUT: Final = 2
+HELD: Final = 3
+
+
+def run(options: StationOptions) -> int:
+    """Serve until stopped. Errors go to stderr as one line."""
+    directory = runtime_dir()
+    logs = data_dir() / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    events = EventLog()
+    try:
+        lock = StationLock(directory)
+        recorder = open_recorder(Path(options.store), events.tell)
+    except StationHeld as error:
+        return _say(error, HELD)
+    except NewerSchema as error:
+        return _say(error, BAD_INPUT)
+    except StoreError as error:
+        return _say(error, HELD)
+    try:
+        asyncio.run(_serve(options, Sockets(directory), recorder, events, logs))
+    finally:
+        lock.release()
+    return OK
+
+
+async def _serve(options: StationOptions, sockets: Sockets, recorder: Recorder, events: EventLog, logs: Path) -> None:
+    await Station(options, sockets, recorder, events, logs).run()
+
+
+def _say(error: Exception, code: int) -> int:
+    print(f"station: {error}", file=sys.stderr)
+    return code

@@ -1,0 +1,260 @@
+"""The station: receiver, publisher, supervisors, recorder and feed on one event loop, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+import zmq.asyncio
+
+from console.feed.messages import AlertView, Snapshot
+from console.feed.server import FeedServer
+from console.statefile import StationInfo, state_path, write_station
+from console.station.actions import endpoints
+from console.station.engine_supervisor import EngineSupervisor
+from console.station.engines import KnownEngine
+from console.station.events import AlertBoard, EventLog
+from console.station.facts import Facts
+from console.station.gateway_supervisor import GatewaySupervisor
+from console.station.options import OWNED_ENGINE, StationOptions
+from console.station.policy import PolicyBook, PolicyPublisher
+from console.station.recorder import Broken, Received, Recorder
+from console.station.snapshot import SNAPSHOT_SECONDS, engine_view, figured, loss_view, store_view
+from console.station.telemetry import TelemetryReceiver
+from engine.frames import Announcement, Frame
+from engine.records import GapRecord, PolicyMode
+from engine.sockets import Sockets
+
+log = logging.getLogger(__name__)
+
+PUBLISH_SECONDS: Final = 1.0
+
+
+class Station:
+    """All of one station's state. Everything but the recorder's thread runs on the event loop."""
+
+    def __init__(
+        self, options: StationOptions, sockets: Sockets, recorder: Recorder, events: EventLog, logs: Path
+    ) -> None:
+        self.id = uuid.uuid4().hex[:12]
+        self.options = options
+        self.sockets = sockets
+        self.recorder = recorder
+        self.events = events
+        self.started = time.time()
+        self.engines: dict[str, KnownEngine] = {}
+        self.context = zmq.asyncio.Context()
+        self.supervisor: EngineSupervisor | None = None
+        if options.engine:
+            self.supervisor = EngineSupervisor(options, sockets, logs / f"engine-{OWNED_ENGINE}.log", self.tell)
+            self.engines[OWNED_ENGINE] = KnownEngine(OWNED_ENGINE, owned=True)
+        self.gateway = GatewaySupervisor(options, sockets, self.context, logs / "gateway.log", self.tell)
+        self.book = self._policy_book()
+        self.publisher = PolicyPublisher(self.context, sockets, self.id, self.book)
+        self.receiver = TelemetryReceiver(self.context, sockets, self._take, self._take_broken)
+        self.feed = FeedServer(self.context, sockets, endpoints(self))
+        self._alerts = AlertBoard()
+        self._facts = Facts()
+        self._number = 0
+        self._stopping = asyncio.Event()
+        self._stop_everything = False
+
+    def tell(self, kind: str, text: str) -> None:
+        """Something happened: to the screen's list of events and to the log."""
+        self.events.tell(kind, text)
+
+    def stop(self, everything: bool) -> None:
+        """Begin to end; `everything` ends gateway and engine too."""
+        self._stop_everything = self._stop_everything or everything
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until stopped."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop, self.options.stop_all_on_signal)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the terminal of whoever started it has gone
+        self.recorder.start()
+        self._write_state()
+        tasks = [asyncio.create_task(self._keep(work), name=work.__qualname__) for work in self._work()]
+        self.tell("station", f"station {self.id} started")
+        await self._stopping.wait()
+        await self._end(tasks)
+
+    def _work(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+        work = [
+            self.receiver.receive,
+            self.publisher.watch_subscriptions,
+            self._publish_policy,
+            self.feed.serve,
+            self._publish_snapshots,
+            self.gateway.run,
+        ]
+        return work if self.supervisor is None else [*work, self.supervisor.run]
+
+    async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A fault in one part is logged and that part goes on; the others never notice."""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                log.exception("%s failed and is taken up again", work.__qualname__)
+                self.events.add(time.time(), "station", f"{work.__qualname__}: {type(error).__name__}: {error}")
+                await asyncio.sleep(1.0)
+
+    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
+        await self.feed.drain()
+        supervising = {self.gateway.run.__qualname__, EngineSupervisor.run.__qualname__}
+        for task in tasks:
+            if task.get_name() in supervising:
+                task.cancel()
+        if self._stop_everything:
+            await self.gateway.stop()  # first: it lets running answers finish while the engine still makes them
+            if self.supervisor is not None:
+                await self.supervisor.stop()
+        self._record_open_outages()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(self.recorder.stop)
+        state_path(self.sockets.directory, "station").unlink(missing_ok=True)
+        self.feed.close()
+        self.publisher.close()
+        self.receiver.close()
+        self.context.term()
+
+    def _write_state(self) -> None:
+        info = StationInfo(
+            station=self.id,
+            store=self.options.store,
+            base_url=self.options.base_url,
+            foreground=self.options.stop_all_on_signal,
+        )
+        write_station(self.sockets.directory, info, self.options.log or "")
+
+    def _policy_book(self) -> PolicyBook:
+        adopted = self.supervisor is not None and self.supervisor.adopt()
+        return PolicyBook(
+            state_path(self.sockets.directory, "policy"),
+            PolicyMode(mode="static", k=self.options.max_k),
+            owned=None if self.supervisor is None else OWNED_ENGINE,
+            resume=adopted or self.supervisor is None,
+            floor=self.recorder.highest_policy(),
+        )
+
+    # Telemetry, on the event loop.
+
+    def _take(self, message: Frame | Announcement) -> None:
+        now = time.time()
+        if isinstance(message, Frame):
+            known = self._known(message.engine)
+            version = message.step.policy if message.step is not None else 0
+            known.take_frame(message, self.book.at(version, message.engine), now)
+        else:
+            self._take_announcement(message, now)
+        self.recorder.put(Received(message, now))
+
+    def _take_announcement(self, message: Announcement, now: float) -> None:
+        record = message.record
+        known = self._known(record.engine)
+        heard_before = known.heard
+        if known.take_announcement(message, now):
+            self.tell(
+                "engine", f"{record.engine} announced itself: {record.target} · {record.method} · vLLM {record.vllm}"
+            )
+            if heard_before is not None:
+                why = self.supervisor.last_broken if known.owned and self.supervisor is not None else None
+                self.recorder.put(
+                    GapRecord(
+                        engine=record.engine,
+                        ts=now,
+                        frames_lost=0,
+                        since=heard_before,
+                        reason=why or "engine restarted",
+                    )
+                )
+        if not known.owned and not self.book.chosen:
+            self.book.leave_own(record.engine, record.configured)
+        if self.book.raise_above(message.policy):
+            log.info("%s executes policy %d of another station: going on above it", record.engine, message.policy)
+
+    def _take_broken(self, reason: str) -> None:
+        self.recorder.put(Broken(reason))
+
+    def _known(self, engine: str) -> KnownEngine:
+        known = self.engines.get(engine)
+        if known is None:
+            known = self.engines[engine] = KnownEngine(engine, owned=False)
+        return known
+
+    def _record_open_outages(self) -> None:
+        """An engine that is down while the station ends: what is missing until now is a gap too."""
+        supervisor = self.supervisor
+        if supervisor is None or supervisor.state not in ("restarting", "failed"):
+            return
+        known = self.engines[OWNED_ENGINE]
+        if known.heard is not None:
+            why = supervisor.last_broken or "engine down"
+            self.recorder.put(
+                GapRecord(engine=OWNED_ENGINE, ts=time.time(), frames_lost=0, since=known.heard, reason=why)
+            )
+
+    # What goes out by the clock.
+
+    async def _publish_policy(self) -> None:
+        while True:
+            await self.publisher.send_all()
+            await asyncio.sleep(PUBLISH_SECONDS)
+
+    async def _publish_snapshots(self) -> None:
+        due = time.monotonic()
+        while True:
+            await self.feed.publish(self.snapshot())
+            due = max(due + SNAPSHOT_SECONDS, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
+
+    def snapshot(self) -> Snapshot:
+        """The complete picture of this moment."""
+        now = time.time()
+        self._number += 1
+        figures = figured(self.recorder, now)
+        views = [engine_view(known, self._supervisor_of(known), self.book, now) for known in self.engines.values()]
+        gateway = self.gateway.view()
+        loss = loss_view(self.recorder)
+        conditions = self._facts.conditions(views, self.engines, gateway, loss, self.recorder.error, now)
+        alerts: list[AlertView] = self._alerts.update(conditions, now)
+        shown = self.book.for_engine(OWNED_ENGINE) if self.supervisor is not None else self._first_state()
+        return Snapshot(
+            station=self.id,
+            number=self._number,
+            ts=now,
+            started=self.started,
+            policy_version=shown.version,
+            policy=shown.policy,
+            cap=shown.cap,
+            fallback=shown.fallback,
+            engines=views,
+            gateway=gateway,
+            store=store_view(self.recorder),
+            loss=loss,
+            total=figures.total,
+            buckets=figures.buckets,
+            alerts=alerts,
+            events=self.events.since()[-50:],
+            tokens_per_second=figures.tokens_per_second,
+            running=sum(view.running for view in views),
+            waiting=sum(view.waiting for view in views),
+        )
+
+    def _supervisor_of(self, known: KnownEngine) -> EngineSupervisor | None:
+        return self.supervisor if known.owned else None
+
+    def _first_state(self) -> Any:
+        """The policy to show where no engine is ours: that of the first one there is."""
+        return self.book.for_engine(next(iter(self.engines), ""))

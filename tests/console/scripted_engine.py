@@ -1,0 +1,133 @@
+"""A stand-in for vLLM, run as a process of its own: it speaks the real telemetry and policy sockets and answers
+`/health`, and generates nothing. The tests that use it are about the station; the real engine has its own.
+
+It serves `LIVE` sequences without end, alternating two workloads, one step every `STEP_SECONDS`, and drafts what the
+policy it received says. Children named like vLLM's can be killed one by one.
+"""
+
+from __future__ import annotations
+
+import http.server
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+from engine.frames import (
+    CAUSE_CODE,
+    LIMIT_CODE,
+    WIRE_VERSION,
+    Announcement,
+    ArrivedSequence,
+    Frame,
+    PackedStep,
+    pack_columns,
+)
+from engine.policy import PolicyState, Resolver
+from engine.records import EngineRecord, PolicyMode
+from engine.telemetry import Telemetry
+
+STEP_SECONDS = 0.02
+MAX_K = 4
+LIVE = 2
+
+
+class Script:
+    def __init__(self, telemetry: Path, engine: str) -> None:
+        self.boot = uuid.uuid4().hex[:12]
+        self.frame = 0
+        self.step = 0
+        configured = PolicyMode(mode="static", k=MAX_K)
+        self.resolver = Resolver(PolicyState(version=0, policy=configured), MAX_K)
+        self.record = EngineRecord(
+            engine=engine, ts=time.time(), vllm="0.32.0", target="scripted", drafter="ngram", method="ngram",
+            max_k=MAX_K, batch_k="free", max_num_seqs=8, data_parallel_size=1, device="cpu", async_scheduling=False,
+            configured=configured, resolved=configured, boot=self.boot, pid=os.getpid(),
+        )  # fmt: skip
+        self.sequences = [
+            ArrivedSequence(
+                seq=number, request=f"r{number}", ts=time.time(), workload=("code", "chat")[number % 2],
+                temperature=0.0, prompt_tokens=20, disable_speculation=False, lane="speculative",
+            )
+            for number in range(LIVE)
+        ]  # fmt: skip
+        self.telemetry = Telemetry(telemetry, engine, self.announcement, self.apply)
+
+    def apply(self, state: PolicyState) -> None:
+        if state.version != self.resolver.version or state != self.resolver.state:
+            self.resolver = Resolver(state, MAX_K)
+
+    def announcement(self) -> Announcement:
+        return Announcement(
+            v=WIRE_VERSION, record=self.record, boot=self.boot, frame=self.frame, sequences=self.sequences,
+            policy=self.resolver.version, policy_error=None, frames_dropped=0,
+        )  # fmt: skip
+
+    def run(self) -> None:
+        self.telemetry.send(self._frame(None, self.sequences))
+        while True:
+            time.sleep(STEP_SECONDS)
+            self.telemetry.send(self._frame(self._one_step(), []))
+
+    def _frame(self, step: PackedStep | None, arrived: list[ArrivedSequence]) -> Frame:
+        self.frame += 1
+        return Frame(WIRE_VERSION, self.record.engine, self.boot, self.frame, arrived, step, [])
+
+    def _one_step(self) -> PackedStep:
+        self.step += 1
+        chosen = self.resolver.draft_length(LIVE, None, False, "speculative")
+        accepted = chosen.k // 2
+        cause = CAUSE_CODE["full" if chosen.k else "none"]
+        row = (chosen.k, LIMIT_CODE[chosen.limit], chosen.k, chosen.k, 0, accepted, accepted + 1, 100, cause)
+        columns = [[sequence.seq for sequence in self.sequences], *([value] * LIVE for value in row)]
+        return PackedStep(
+            step=self.step, ts=time.time(), duration_ms=1000 * STEP_SECONDS, k_verify=chosen.k, k_draft=chosen.k,
+            running=LIVE, waiting=0, prefill_tokens=0, probe=None, policy=self.resolver.version,
+            limit_draft=chosen.limit, count=LIVE, columns=pack_columns(columns),
+        )  # fmt: skip
+
+
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/health" else 404)
+        self.end_headers()
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+def start_child(name: str) -> subprocess.Popen[bytes]:
+    """A process that only exists, under a name that begins like vLLM's."""
+    script = f"open('/proc/self/comm', 'w').write({name!r}); import time; time.sleep(3600)"
+    return subprocess.Popen([sys.executable, "-S", "-c", script])
+
+
+def main() -> None:
+    telemetry = Path(os.environ["SPECDECK_SOCKET"])
+    engine = os.environ["SPECDECK_ENGINE"]
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if "--no-http" not in sys.argv:
+        children = [start_child("VLLM::EngineCore"[:15]), start_child("VLLM::Worker")]
+        time.sleep(0.3)  # as the real one: its children are there before it answers
+        assert all(child.poll() is None for child in children)
+        socket_path = telemetry.with_name("vllm")
+        socket_path.unlink(missing_ok=True)
+        server = UnixServer(str(socket_path), Health)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    Script(telemetry, engine).run()
+
+
+if __name__ == "__main__":
+    main()
