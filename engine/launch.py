@@ -224,6 +224,7 @@ def clear_remains(spec: EngineSpec, socket_dir: Path) -> None:
     """Remove the sockets that a killed engine left: vLLM does not bind over them. Only while that engine is down."""
     for path in [http_socket(spec.engine, socket_dir), *rpc_dir(spec.engine, socket_dir).iterdir()]:
         path.unlink(missing_ok=True)
+    _clear_openmp_marks()
 
 
 def installed_device() -> Device:
@@ -252,6 +253,14 @@ def openmp_library() -> Path | None:
     """Intel's OpenMP in this environment: without it preloaded, speculation on a CPU loses much of its speed."""
     path = Path(sys.prefix) / "lib" / "libiomp5.so"
     return path if path.exists() else None
+
+
+def _clear_openmp_marks(folder: Path = Path("/dev/shm")) -> None:
+    """Remove the marks that Intel's OpenMP leaves in shared memory when its process is killed (1 KiB each)."""
+    for path in folder.glob("__KMP_REGISTERED_LIB_*"):
+        pid = path.name.removeprefix("__KMP_REGISTERED_LIB_").partition("_")[0]
+        if pid.isdecimal() and not Path("/proc", pid).exists() and path.stat().st_uid == os.getuid():
+            path.unlink(missing_ok=True)
 
 
 def _speculative_config(spec: EngineSpec, method: Method, drafter: ModelPath | None) -> dict[str, Any]:

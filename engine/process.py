@@ -26,6 +26,9 @@ _TRACKER: Final = "multiprocessing.resource_tracker"
 _TRACKER_PATIENCE: Final = 2.0
 """Seconds for Python's resource trackers, which unlink shared memory once the processes they serve are gone."""
 
+_LOG_LIMIT: Final = 20 * 1024 * 1024
+"""Bytes after which a log begins anew at the next start; the one before is kept as `.1`."""
+
 _KILL_PATIENCE: Final = 5.0
 """Seconds in which a process sent SIGKILL must be gone."""
 
@@ -44,6 +47,8 @@ class ProcessState(msgspec.Struct, frozen=True):
     argv: list[str]
     log: str
     started: float
+    log_offset: int = 0
+    """Where in the log this start begins, bytes: earlier starts stand before it."""
     members: list[tuple[int, int]] = []
     extra: dict[str, Any] = {}
 
@@ -77,6 +82,7 @@ class ManagedProcess:
             )
         log_path = log_path.absolute()
         log_path.parent.mkdir(parents=True, exist_ok=True)
+        offset = _roll(log_path)
         child = _spawn(argv, env, log_path, state_file.stem)
         state = ProcessState(
             pid=child.pid,
@@ -85,6 +91,7 @@ class ManagedProcess:
             argv=list(argv),
             log=str(log_path.resolve()),
             started=time.time(),
+            log_offset=offset,
             extra=extra or {},
         )
         process = cls(state, state_file, child)
@@ -117,6 +124,16 @@ class ManagedProcess:
     @property
     def log_path(self) -> Path:
         return Path(self.state.log)
+
+    def log_text(self, longest: int = 1024 * 1024) -> str:
+        """What it has written since this start, at most the last `longest` bytes."""
+        try:
+            with self.log_path.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(self.state.log_offset if self.state.log_offset <= size else 0, size - longest))
+                return log.read().decode(errors="replace")
+        except OSError:
+            return ""
 
     def alive(self) -> bool:
         """Whether the process itself runs. For its children see `missing_members`."""
@@ -263,6 +280,18 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], log_path: Path, role: st
             )
         except OSError as error:
             raise ProcessError(f"{role}: {argv[0]} cannot be run: {error}") from error
+
+
+def _roll(log_path: Path) -> int:
+    """Set a log aside that has grown too long; returns the size of the one to write to."""
+    try:
+        size = log_path.stat().st_size
+    except OSError:
+        return 0
+    if size <= _LOG_LIMIT:
+        return size
+    log_path.replace(log_path.with_name(log_path.name + ".1"))
+    return 0
 
 
 def _create_time(pid: int) -> float:

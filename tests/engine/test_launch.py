@@ -113,6 +113,14 @@ def test_sockets_of_a_killed_engine_are_cleared(tmp_path: Path) -> None:
     assert list(launch.rpc_dir("e0", tmp_path).iterdir()) == []
 
 
+def test_openmp_marks_of_dead_processes_are_cleared_and_living_ones_kept(tmp_path: Path) -> None:
+    living, dead = f"__KMP_REGISTERED_LIB_{os.getpid()}_0", "__KMP_REGISTERED_LIB_4194305_0"
+    for name in (living, dead, "other"):
+        (tmp_path / name).touch()
+    launch._clear_openmp_marks(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([living, "other"])
+
+
 @pytest.mark.parametrize(
     ("architecture", "method"),
     [

@@ -175,6 +175,22 @@ def test_the_session_of_a_dead_stranger_with_our_old_pid_is_left_alone(start: St
     assert len(stranger.leftovers()) == 2
 
 
+def test_the_log_of_this_start_begins_where_the_last_one_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys, time; print(sys.argv[1], flush=True); time.sleep(600)"
+    first = start(script, "first")
+    wait_for(lambda: "first" in first.log_text())
+    first.terminate_group()
+    second = start(script, "second")
+    wait_for(lambda: second.log_text() == "second\n")
+    assert second.log_path.read_text() == "first\nsecond\n"
+    second.terminate_group()
+
+    monkeypatch.setattr("engine.process._LOG_LIMIT", 3)
+    third = start(script, "third")
+    wait_for(lambda: third.log_text() == "third\n")
+    assert third.log_path.with_name("role.log.1").read_text() == "first\nsecond\n"
+
+
 def test_a_broken_or_missing_state_file_adopts_nothing(places: Path) -> None:
     path = places / "run" / "role.json"
     assert ManagedProcess.recall(path) is None
