@@ -1,0 +1,275 @@
+"""The live picture in memory: figures of each bucket over its window, sparklines, series, engine load. No SQL.
+
+Counts stand in cells: of 10 s for the 5-minute window, of 1 and 5 minutes for the longer ones, so that memory is
+bounded by the number of buckets. Time is record time; `now` is the caller's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from engine.frames import PackedStep
+from engine.records import LIMITS, EngineRecord
+from store.buckets import BucketName
+from store.counts import Ints
+from store.figures import BucketKey, Figures, Window
+from store.grouping import CellChange, changes
+from store.metrics import divided, figures
+from store.recorded import Interval, recorded_seconds
+from store.rowbatch import EMITTED, K_ASKED, LIMIT, RowBatch
+from store.schema import CELL_SECONDS, RATIO_UNIT
+from store.series import DRAFT_STEPS, KEPT_SECONDS, RATIO, CellPoint, Ring, grouped, points
+from store.sliding import SlidingTally
+
+SPANS: Final[tuple[tuple[float, int, str], ...]] = ((300.0, 10, "5 min"), (3600.0, 60, "1 h"), (21600.0, 300, "6 h"))
+"""Windows: seconds, seconds of a cell, label."""
+ENOUGH_SEQUENCES: Final = 30
+"""The smallest window with this many sequences is shown, …"""
+KEEP_SEQUENCES: Final = 20
+"""… and kept until it falls under this many."""
+
+SPARK_POINTS: Final = 30
+SPARK_CELLS: Final = 3
+_SECOND_BINS: Final = 120
+
+
+class BucketWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the live table; fields as in the feed's bucket view."""
+
+    key: BucketKey
+    figures: Figures
+    window_label: str
+    spark: list[float | None]
+    """α over the last 15 minutes, oldest first; None where nothing was drafted."""
+    k_mix: list[float]
+    """Share of decode rows at k_asked 0, 1, 2, …"""
+    last_seen: float
+
+
+class EngineLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """An engine as its last step shows it."""
+
+    engine: str
+    running: int
+    waiting: int
+    executed_k: int | None
+    executed_limit: str | None
+    policy: int
+    last_frame: float
+    """End of the last step, Unix seconds."""
+
+
+class _Group:
+    """One bucket, or the pool of all: its windows and its ring."""
+
+    def __init__(self, spans: tuple[tuple[float, int, str], ...]) -> None:
+        self.windows = [SlidingTally(seconds, cell) for seconds, cell, _ in spans]
+        self.ring = Ring()
+        self.last_seen = 0.0
+        self.shown: int | None = None
+        self.cached: tuple[int, Figures] | None = None
+
+    def add(self, change: CellChange) -> None:
+        for window in self.windows:
+            window.add(change.cell * CELL_SECONDS, change.change)
+        self.ring.add(change.cell, change.sums)
+        self.last_seen = max(self.last_seen, change.last_seen)
+        self.cached = None
+
+    def expire(self, now: float) -> None:
+        for window in self.windows:
+            if window.expire(now):
+                self.cached = None
+
+    def choose(self) -> int:
+        """The window to show: the smallest with enough sequences, kept until it has too few; else the longest."""
+        enough = [place for place, window in enumerate(self.windows) if window.sequences >= ENOUGH_SEQUENCES]
+        best = enough[0] if enough else len(self.windows) - 1
+        kept = self.shown
+        if kept is None or best < kept or self.windows[kept].sequences < KEEP_SEQUENCES:
+            self.shown = kept = best
+        return kept
+
+
+class LiveWindows:
+    """Kept up by an `Ingest`; read 4 times a second.
+
+    Args:
+        fixed: label of a window that the operator fixed, e.g. `1 h`; None lets each bucket choose its own.
+    """
+
+    def __init__(self, fixed: str | None = None) -> None:
+        self.fixed = fixed
+        self._groups: dict[BucketKey, _Group] = {}
+        self._pool = _Group(SPANS)
+        self._load_ring = Ring(columns=2)
+        self._loads: dict[str, EngineLoad] = {}
+        self._outages: dict[str, list[Interval]] = {}
+        self._seconds: dict[int, int] = {}
+        self._recorded_from: float | None = None
+
+    # Kept up by the ingest
+
+    def add(self, batch: RowBatch, names: Mapping[int, BucketName]) -> None:
+        """Add possible rows; `names` of the buckets in the batch."""
+        for change in changes(batch):
+            self.add_change(names[change.bucket], change)
+        seconds, place = np.unique(batch.raw.ts.astype(np.int64), return_inverse=True)
+        emitted = np.bincount(place, weights=batch.raw.matrix[EMITTED])
+        for second, tokens in zip(seconds.tolist(), emitted.tolist(), strict=True):
+            self._seconds[second] = self._seconds.get(second, 0) + int(tokens)
+        while len(self._seconds) > _SECOND_BINS:
+            del self._seconds[min(self._seconds)]
+
+    def add_change(self, name: BucketName, change: CellChange) -> None:
+        key = BucketKey(*name[1:])
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(SPANS)
+        group.add(change)
+        self._pool.add(change)
+
+    def step(self, engine: str, record: EngineRecord | None, step: PackedStep, matrix: Ints) -> None:
+        """Note an engine's load. Where its batch K can't move, the executed K is the largest that was asked for."""
+        self.recorded_since(step.ts - step.duration_ms / 1000)
+        self._load_ring.add(int(step.ts // CELL_SECONDS), [1, step.running])
+        executed: tuple[int, str] | None = (step.k_draft, step.limit_draft)
+        if record is not None and (record.batch_k == "fixed" or record.data_parallel_size > 1):
+            executed = _largest_asked(matrix)
+        self._loads[engine] = EngineLoad(
+            engine=engine,
+            running=step.running,
+            waiting=step.waiting,
+            executed_k=executed[0] if executed else None,
+            executed_limit=executed[1] if executed else None,
+            policy=step.policy,
+            last_frame=step.ts,
+        )
+
+    def live_sequences(self, engine: str, live: int) -> None:
+        """An idle engine makes no steps: the last step's load ends with its sequences."""
+        load = self._loads.get(engine)
+        if load is not None and live < load.running + load.waiting:
+            running = min(load.running, live)
+            self._loads[engine] = msgspec.structs.replace(load, running=running, waiting=live - running)
+
+    def outage(self, engine: str, since: float, until: float) -> None:
+        """Nothing is known of this stretch of an engine."""
+        known = self._outages.setdefault(engine, [])
+        known.append((since, until))
+        self._outages[engine] = [interval for interval in known if interval[1] > until - KEPT_SECONDS]
+
+    def recorded_since(self, ts: float) -> None:
+        """There are records from `ts` on, or from earlier."""
+        self._recorded_from = ts if self._recorded_from is None else min(ts, self._recorded_from)
+
+    # Read by whoever shows it
+
+    def buckets(self, now: float) -> list[BucketWindow]:
+        """The buckets that were seen in the last six hours, in the order of their keys."""
+        shown = []
+        for key, group in sorted(self._groups.items()):
+            group.expire(now)
+            if group.last_seen < now - KEPT_SECONDS:
+                del self._groups[key]
+                continue
+            place = self._place(group)
+            shown.append(
+                BucketWindow(
+                    key=key,
+                    figures=(found := self._figures(group, place, now, key)),
+                    window_label=SPANS[place][2],
+                    spark=_spark(group.ring, now),
+                    k_mix=k_mix(found),
+                    last_seen=group.last_seen,
+                )
+            )
+        return shown
+
+    def total(self, now: float) -> Figures | None:
+        """All buckets pooled; None while there is nothing in six hours."""
+        self._pool.expire(now)
+        if not self._pool.windows[-1].total:
+            return None
+        return self._figures(self._pool, self._place(self._pool), now, BucketKey(None, None, None, None))
+
+    def series(self, key: BucketKey | None, seconds: float, points_wanted: int, now: float) -> list[CellPoint]:
+        """The last `seconds` of a bucket (None: all pooled) in about `points_wanted` points of whole 10-s cells."""
+        group = self._pool if key is None else self._groups.get(key)
+        if group is None or self._recorded_from is None:
+            return []
+        seconds = min(seconds, KEPT_SECONDS - CELL_SECONDS)
+        size = max(1, math.ceil(seconds / max(1, points_wanted) / CELL_SECONDS))
+        count = math.ceil(seconds / CELL_SECONDS / size)
+        first = (int(now // CELL_SECONDS) // size - count + 1) * size
+        last = first + count * size - 1
+        return points(
+            group.ring.read(first, last), self._load_ring.read(first, last), first, size, (self._recorded_from, now)
+        )
+
+    def tokens_per_second(self, now: float, seconds: int = 10) -> float | None:
+        """Tokens committed by all engines over the last whole `seconds`; None before there is a second on record."""
+        if self._recorded_from is None:
+            return None
+        end = math.floor(now)
+        start = max(end - seconds, math.floor(self._recorded_from))
+        emitted = sum(tokens for second, tokens in self._seconds.items() if start <= second < end)
+        return divided(emitted, max(0, end - start))
+
+    def engine_load(self, engine: str) -> EngineLoad | None:
+        return self._loads.get(engine)
+
+    def _place(self, group: _Group) -> int:
+        for place, (_, _, label) in enumerate(SPANS):
+            if label == self.fixed:
+                return place
+        return group.choose()
+
+    def _figures(self, group: _Group, place: int, now: float, key: BucketKey) -> Figures:
+        tally = group.windows[place]
+        edge = math.ceil((now - tally.seconds) / tally.cell_seconds) * tally.cell_seconds
+        start = min(now, max(edge, self._recorded_from or now))
+        window = Window(start, now)
+        seconds = recorded_seconds(start, now, self._outages, self._loads)
+        if group.cached is None or group.cached[0] != place:
+            made = figures(
+                tally.total.as_joint(),
+                tally.total.as_sequence_totals(),
+                seconds=seconds,
+                window=window,
+                workload=key.workload,
+                context=key.context,
+                temperature=key.temperature,
+                model_version=key.model_version,
+            )
+            group.cached = (place, made)
+            return made
+        made = group.cached[1]
+        return msgspec.structs.replace(made, tokens_per_second=divided(made.emitted, seconds), window=window)
+
+
+def k_mix(shown: Figures) -> list[float]:
+    """Share of decode rows at k_asked 0, 1, 2, … up to the largest that occurs."""
+    if not shown.k_histogram:
+        return []
+    largest = max(int(k) for k in shown.k_histogram)
+    return [shown.k_histogram.get(str(k), 0) / shown.decode_rows for k in range(largest + 1)]
+
+
+def _spark(ring: Ring, now: float) -> list[float | None]:
+    last = int(now // CELL_SECONDS)
+    cells = grouped(ring.read(last - SPARK_POINTS * SPARK_CELLS + 1, last), SPARK_CELLS)
+    return [divided(int(cell[RATIO]), RATIO_UNIT * int(cell[DRAFT_STEPS])) for cell in cells]
+
+
+def _largest_asked(matrix: Ints) -> tuple[int, str] | None:
+    if not matrix.shape[1]:
+        return None
+    place = int(matrix[K_ASKED].argmax())
+    code = int(matrix[LIMIT][place])
+    return int(matrix[K_ASKED][place]), LIMITS[code] if 0 <= code < len(LIMITS) else "max"

@@ -1,0 +1,165 @@
+"""Buffers what was recorded and appends it to DuckDB, one transaction a flush, through Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from engine.frames import UNKNOWN
+from store import rollup, schema
+from store.counts import Ints
+from store.database import Store, StoreError
+from store.rowbatch import (
+    ACCEPTED,
+    CAUSE,
+    CONTEXT,
+    DRAFTED,
+    EMITTED,
+    INVALID,
+    K_ASKED,
+    LIMIT,
+    PROPOSED,
+    RowBatch,
+)
+
+MAX_BUFFERED_ROWS: Final = 2_000_000
+"""Kept while the store can't be written (a full disk); beyond it recording loses rows, and says so."""
+
+_ARROW: Final = {
+    "BIGINT": pa.int64(),
+    "INTEGER": pa.int32(),
+    "UINTEGER": pa.uint32(),
+    "USMALLINT": pa.uint16(),
+    "UTINYINT": pa.uint8(),
+    "UBIGINT": pa.uint64(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+}
+
+_MATRIX_COLUMNS: Final = (
+    ("k_asked", K_ASKED), ("limit_term", LIMIT), ("proposed", PROPOSED), ("drafted", DRAFTED), ("invalid", INVALID),
+    ("accepted", ACCEPTED), ("emitted", EMITTED), ("context", CONTEXT), ("cause", CAUSE),
+)  # fmt: skip
+
+
+class Writer:
+    """The append side of a store. `add` and `add_rows` only buffer; `flush` writes all of it or nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._connection = store.connection
+        self._records: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
+        self._batches: list[RowBatch] = []
+        self._progress: dict[int, tuple[int, float | None]] = {}
+        self.buffered_rows = 0
+
+    def add(self, table: str, *values: Any) -> None:
+        """Buffer one record; `values` in the order of the table's columns."""
+        self._records[table].append(values)
+
+    def add_rows(self, batch: RowBatch) -> None:
+        self._batches.append(batch)
+        self.buffered_rows += len(batch)
+
+    def progress(self, run: int, frame: int, ts: float | None) -> None:
+        """Remember the last frame of a run, so that the next station knows what is missing."""
+        self._progress[run] = (frame, ts)
+
+    def flush(self, rolled_up_to: float | None = None) -> None:
+        """Append everything in one transaction; roll up the steps that ended before `rolled_up_to`.
+
+        Raises:
+            StoreError: it can't be written. What was buffered stays buffered, up to `MAX_BUFFERED_ROWS`.
+        """
+        connection = self._connection
+        try:
+            connection.execute("BEGIN")
+            for table, records in self._records.items():
+                if records:
+                    _append(connection, table, _table_of(table, records))
+            if self._batches:
+                _append_rows(connection, self._batches)
+            for run, (frame, ts) in self._progress.items():
+                connection.execute("UPDATE engines SET last_frame = ?, last_ts = ? WHERE id = ?", [frame, ts, run])
+            if rolled_up_to is not None:
+                rollup.roll_up(connection, rolled_up_to)
+            connection.execute("COMMIT")
+        except duckdb.Error as error:
+            _abandon(connection)
+            raise StoreError(f"the store can't be written, recording waits: {error}") from error
+        self._clear()
+
+    def drop_overflow(self) -> int:
+        """Rows given up because the store could not be written for too long."""
+        if self.buffered_rows <= MAX_BUFFERED_ROWS:
+            return 0
+        lost = self.buffered_rows
+        self._batches.clear()
+        self.buffered_rows = 0
+        return lost
+
+    def _clear(self) -> None:
+        for records in self._records.values():
+            records.clear()
+        self._batches.clear()
+        self._progress.clear()
+        self.buffered_rows = 0
+
+
+def _append(connection: duckdb.DuckDBPyConnection, table: str, arrow: pa.Table) -> None:
+    connection.register("incoming", arrow)
+    try:
+        connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
+    finally:
+        connection.unregister("incoming")
+
+
+def _append_rows(connection: duckdb.DuckDBPyConnection, batches: Sequence[RowBatch]) -> None:
+    connection.register("incoming", _rows_table(batches))
+    try:
+        columns = ", ".join(column.name for column in schema.TABLES["rows"].columns)
+        connection.execute(f"INSERT INTO rows SELECT {columns} FROM incoming")
+        rollup.add_late(connection, "incoming", min(float(batch.raw.ts.min()) for batch in batches))
+    finally:
+        connection.unregister("incoming")
+
+
+def _rows_table(batches: Sequence[RowBatch]) -> pa.Table:
+    """The rows of `batches` as Arrow columns of the table's types, with `ts` (which the table leaves to its step)."""
+    types = {column.name: _ARROW[column.type] for column in schema.TABLES["rows"].columns}
+    columns: dict[str, pa.Array] = {
+        "step": _cast(np.concatenate([batch.raw.step for batch in batches]), types["step"]),
+        "sequence": _cast(np.concatenate([batch.sequence for batch in batches]), types["sequence"]),
+        "bucket": _cast(np.concatenate([batch.bucket for batch in batches]), types["bucket"]),
+    }
+    for name, place in _MATRIX_COLUMNS:
+        values = np.concatenate([batch.raw.matrix[place] for batch in batches])
+        columns[name] = _cast(values, types[name], UNKNOWN if place == PROPOSED else None)
+    columns["ts"] = pa.array(np.concatenate([batch.raw.ts for batch in batches]))
+    return pa.table(columns)
+
+
+def _cast(values: Ints, kind: pa.DataType, null: int | None = None) -> pa.Array:
+    if null is None:
+        return pa.array(values.astype(kind.to_pandas_dtype()))
+    return pa.array(np.where(values == null, 0, values).astype(kind.to_pandas_dtype()), mask=values == null)
+
+
+def _table_of(table: str, records: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = schema.TABLES[table].columns
+    return pa.table(
+        {
+            column.name: pa.array(values, type=_ARROW[column.type])
+            for column, values in zip(columns, zip(*records, strict=True), strict=True)
+        }
+    )
+
+
+def _abandon(connection: duckdb.DuckDBPyConnection) -> None:
+    with contextlib.suppress(duckdb.Error):  # there may be no transaction left to roll back
+        connection.execute("ROLLBACK")
