@@ -1,0 +1,187 @@
+"""Every key of the console, once: bindings, key line, help page, command palette and README table come from here.
+
+An action's `id` is the id of its Textual binding, so a keymap can move it to another key. Its method is
+`action_<id>` on the screen, dialog or app of its context. No default uses ctrl+s, ctrl+a, ctrl+b or ctrl+j: terminal
+multiplexers take those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from textual.binding import Binding, BindingType
+
+from console.app.picture import Picture
+
+Context = Literal["everywhere", "live", "engine", "choose", "confirm", "leave", "page"]
+
+CONTEXT_TITLES: Final[dict[Context, str]] = {
+    "everywhere": "Everywhere",
+    "live": "Live",
+    "engine": "Engine",
+    "choose": "Choosing a mode",
+    "confirm": "Confirming",
+    "leave": "Leaving",
+    "page": "Help and explanations",
+}
+
+Need = Literal["station", "write", "engine", "own_engine", "bucket"]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a key does. `keys`: Textual key names, comma separated; the first is the one that is shown."""
+
+    id: str
+    keys: str
+    label: str
+    """As short as the key line needs it."""
+    description: str
+    context: Context
+    shown: bool = True
+    """Whether the key line names it; the help page always does."""
+    spare: int = 5
+    """Where the key line is too short, the highest goes first."""
+    dangerous: bool = False
+    """Shows what will change and how to undo it, and waits for confirmation."""
+    needs: tuple[Need, ...] = ()
+    priority: bool = False
+    """Works from inside a dialog or a text field too."""
+    display: str = ""
+    """How the key is written, where Textual's own way is clumsy."""
+
+
+_ALL: Final[tuple[Action, ...]] = (
+    Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
+    Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
+    Action(
+        "mode", "m", "mode", "Change the mode: off, or static with a K", "everywhere", spare=3, dangerous=True,
+        needs=("station", "write", "engine"),
+    ),
+    Action("pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4),
+    Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
+    Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
+    Action(
+        "command_palette", "ctrl+p", "palette", "Find an action by name", "everywhere", shown=False, display="ctrl+p"
+    ),
+    Action("leave", "q", "leave", "Leave: detach, or stop everything", "everywhere", spare=1),
+    Action(
+        "interrupt", "ctrl+c,ctrl+q", "leave", "Leave, from anywhere; a second time detaches at once", "everywhere",
+        shown=False, priority=True, display="ctrl+c",
+    ),
+    Action(
+        "explain", "enter", "explain", "Explain the acceptance rate of the selected bucket", "live", needs=("bucket",)
+    ),
+    Action(
+        "filter", "slash", "filter", "Show only buckets that contain a text", "live", spare=6, display="/",
+        needs=("bucket",),
+    ),
+    Action(
+        "sort", "s", "sort", "Sort by the next column; rows then keep their place", "live", spare=7, needs=("bucket",)
+    ),
+    Action(
+        "sort_again", "S", "sort again", "Sort by the same column again", "live", shown=False, display="S",
+        needs=("bucket",),
+    ),
+    Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
+    Action(
+        "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
+        needs=("station", "write", "own_engine"),
+    ),
+    Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
+    Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
+    Action("cancel_choice", "escape", "cancel", "Change nothing", "choose", display="esc"),
+    Action("confirm", "y", "yes, do it", "Do it", "confirm"),
+    Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
+    Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),
+    Action(
+        "stop", "s", "stop everything", "Stop station, gateway and engine", "leave", dangerous=True, needs=("write",)
+    ),
+    Action("stay", "escape", "stay", "Stay here", "leave", display="esc"),
+    Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
+)  # fmt: skip
+
+ACTIONS: Final[Mapping[str, Action]] = {action.id: action for action in _ALL}
+
+
+def in_context(context: Context) -> list[Action]:
+    return [action for action in _ALL if action.context == context]
+
+
+def bindings(context: Context) -> list[BindingType]:
+    """The Textual bindings of a context, one for each key of each action."""
+    return list(_bindings(context))
+
+
+def unmet(action: Action, picture: Picture) -> str | None:
+    """Why an action can't be done now, with the remedy; None when it can."""
+    for need in action.needs:
+        reason = _CHECKS[need](picture)
+        if reason is not None:
+            return f"{action.label}: {reason}"
+    return None
+
+
+def key_name(action: Action, keymap: Mapping[str, str] | None = None) -> str:
+    """The key as it is written on screen, after the operator's own keymap."""
+    moved = (keymap or {}).get(action.id)
+    if moved is not None:
+        return moved.split(",")[0]
+    return action.display or action.keys.split(",")[0]
+
+
+def markdown_table() -> str:
+    """The keys as a Markdown table, for the README."""
+    lines = ["| key | where | does |", "| --- | --- | --- |"]
+    for action in _ALL:
+        asks = " (asks first)" if action.dangerous else ""
+        lines.append(
+            f"| `{key_name(action)}` | {CONTEXT_TITLES[action.context].lower()} | {action.description}{asks} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _bindings(context: Context) -> Iterator[Binding]:
+    for action in in_context(context):
+        yield Binding(
+            action.keys,
+            action.id,
+            action.label,
+            show=False,  # our own key line shows them
+            id=action.id,
+            priority=action.priority,
+            key_display=action.display or None,
+        )
+
+
+def _needs_station(picture: Picture) -> str | None:
+    return None if picture.link.state == "connected" else "there is no connection to the station"
+
+
+def _needs_write(picture: Picture) -> str | None:
+    return "this console is read-only; attach without --read-only" if picture.read_only else None
+
+
+def _needs_engine(picture: Picture) -> str | None:
+    return None if picture.serving else "no engine is serving yet; 7 shows how far it is"
+
+
+def _needs_own_engine(picture: Picture) -> str | None:
+    if any(engine.owned for engine in picture.engines):
+        return None
+    return "specdeck did not start this engine; restart it where it was started"
+
+
+def _needs_bucket(picture: Picture) -> str | None:
+    return None if picture.snapshot is not None and picture.snapshot.buckets else "there is no bucket yet"
+
+
+_CHECKS: Final = {
+    "station": _needs_station,
+    "write": _needs_write,
+    "engine": _needs_engine,
+    "own_engine": _needs_own_engine,
+    "bucket": _needs_bucket,
+}

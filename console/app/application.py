@@ -1,0 +1,265 @@
+"""The console: follows the feed, keeps one picture, and lets the screens draw it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import ClassVar, Final
+
+import msgspec
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from console.app import actions
+from console.app.deck_screen import DeckScreen
+from console.app.guard import guarded
+from console.app.live_screen import LiveScreen
+from console.app.outcome import Intent, Outcome
+from console.app.picture import Link, Picture
+from console.app.themes import DARK, THEMES, Palette, next_theme
+from console.feed.client import Feed, FeedError, Silence, Update
+from console.feed.messages import Snapshot
+from console.feed.protocol import Method, PolicyResult, PolicySet
+from engine.records import PolicyMode
+
+TICK_SECONDS: Final = 1.0
+ASK_AGAIN_SECONDS: Final = 10.0
+NEVER_CONNECTED_SECONDS: Final = 15.0
+
+OnDisconnect = Callable[[], str | None]
+"""Called in a thread when the station is away, and again every 10 s while it stays away; may start one.
+
+Returns one line for the operator about what it does, or None.
+"""
+
+
+def _engine_screen() -> Screen[None]:
+    from console.app.engine_screen import EngineScreen
+
+    return EngineScreen()
+
+
+class SpecdeckApp(App[Outcome], inherit_bindings=False):
+    """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "specdeck"
+    DEFAULT_MODE = "live"
+    MODES: ClassVar = {"live": LiveScreen, "engine": _engine_screen}
+    BINDINGS: ClassVar[list[BindingType]] = actions.bindings("everywhere")
+
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        read_only: bool = False,
+        on_disconnect: OnDisconnect | None = None,
+        intent: Intent = "run",
+        keymap: dict[str, str] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__()
+        self.feed = feed
+        self.keymap: dict[str, str] = keymap or {}
+        """The operator's own keys by action id."""
+        self._now = now
+        self._on_disconnect = on_disconnect
+        self._asked_at = 0.0
+        self._home_loop: asyncio.AbstractEventLoop | None = None
+        self._ending: Outcome | None = None
+        self.picture = Picture(Link("connecting", now()), now(), read_only=read_only, intent=intent)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DARK.name
+        self._palettes: dict[str, Palette] = {}
+
+    @property
+    def palette(self) -> Palette:
+        """Styles of the present theme."""
+        if self.theme not in self._palettes:
+            self._palettes[self.theme] = Palette(self.theme_variables)
+        return self._palettes[self.theme]
+
+    def end(self, outcome: Outcome) -> None:
+        """Leave with `outcome`; may be called from any thread, at any time."""
+        self._ending = outcome
+        if self._home_loop is not None:
+            self._home_loop.call_soon_threadsafe(self.exit, outcome)
+
+    def on_mount(self) -> None:
+        self._home_loop = asyncio.get_running_loop()
+        if self._ending is not None:
+            self.exit(self._ending)
+        if self.keymap:
+            self.set_keymap(self.keymap)
+        self.set_interval(TICK_SECONDS, self._tick)
+        self.call_after_refresh(self._follow)  # the first paint waits for nothing
+
+    # The feed
+
+    @work(exclusive=True, group="feed")
+    async def _follow(self) -> None:
+        async for update in self.feed.snapshots():
+            self.receive(update)
+
+    def receive(self, update: Update) -> None:
+        """Take in what the feed says: a snapshot, or that there is none."""
+        if isinstance(update, Silence):
+            self._missed(update)
+        elif self.picture.paused_since is None:
+            self._set(link=self._connected(), snapshot=update)
+        else:
+            self._set(link=self._connected())
+
+    def _connected(self) -> Link:
+        link = self.picture.link
+        return link if link.state == "connected" else Link("connected", self._now())
+
+    def _missed(self, silence: Silence) -> None:
+        link = self.picture.link
+        if self.picture.snapshot is None and silence.since is None:
+            self._set(link=replace(link, reason=silence.reason))
+        elif link.state != "lost":
+            self._asked_at = 0.0
+            self._set(link=Link("lost", silence.since or link.since, silence.reason))
+        else:
+            self._set(link=replace(link, reason=silence.reason))
+        self._ask_for_station()
+
+    def _ask_for_station(self) -> None:
+        """Tell the command that opened this console that the station is away."""
+        link, now = self.picture.link, self._now()
+        waited = link.state == "lost" or now - link.since > NEVER_CONNECTED_SECONDS
+        if self._on_disconnect is not None and waited and now - self._asked_at >= ASK_AGAIN_SECONDS:
+            self._asked_at = now
+            self._call_on_disconnect(self._on_disconnect)
+
+    @work(thread=True, exclusive=True, group="disconnect", exit_on_error=False)
+    def _call_on_disconnect(self, on_disconnect: OnDisconnect) -> None:
+        try:
+            action = on_disconnect()
+        except Exception as error:  # whatever it is, the operator reads it and the console goes on
+            action = f"restarting the station failed: {error}"
+        self.call_from_thread(self._set, link_action=action or "")
+
+    def _set(
+        self, *, link: Link | None = None, snapshot: Snapshot | None = None, link_action: str | None = None
+    ) -> None:
+        link = link or self.picture.link
+        if link_action is not None and link.state != "connected":
+            link = replace(link, action=link_action)
+        self.picture = replace(self.picture, link=link, snapshot=snapshot or self.picture.snapshot, now=self._now())
+        self._draw()
+
+    def _tick(self) -> None:
+        self.picture = replace(self.picture, now=self._now())
+        self._draw()
+
+    def _draw(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, DeckScreen):
+                screen.show(self.picture)
+
+    # Talking to the operator and to the station
+
+    def tell(self, text: str, *, severity: str = "information") -> None:
+        """A passing note, always literal text."""
+        self.notify(text, severity="warning" if severity == "warning" else "information", markup=False, timeout=6)
+
+    async def act(self, method: Method, params: msgspec.Struct, done: str) -> None:
+        """Ask the station to do something and tell how it went."""
+        try:
+            await self.feed.request(method, params, object, 10.0)
+        except FeedError as error:
+            self.tell(error.message, severity="warning")
+        else:
+            self.tell(done)
+
+    # Actions
+
+    def action_live(self) -> None:
+        self.switch_mode("live")
+
+    def action_engine(self) -> None:
+        self.switch_mode("engine")
+
+    def action_pause(self) -> None:
+        paused = None if self.picture.paused_since is not None else self._now()
+        self.picture = replace(self.picture, paused_since=paused)
+        self._draw()
+
+    def action_theme(self) -> None:
+        self.theme = next_theme(self.theme)
+
+    def action_help(self) -> None:
+        from console.app.pages import HelpPage
+
+        screen = self.screen
+        self.push_screen(HelpPage(screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"))
+
+    @guarded
+    def action_mode(self) -> None:
+        from console.app.dialogs import ModeDialog
+
+        snapshot = self.picture.snapshot
+        assert snapshot is not None  # guarded: an engine serves
+        max_k = max(engine.max_k for engine in self.picture.serving)
+        self.push_screen(ModeDialog(snapshot.policy, max_k), self._confirm_mode)
+
+    def _confirm_mode(self, chosen: PolicyMode | None) -> None:
+        from console.app.dialogs import ConfirmDialog, mode_change
+
+        snapshot = self.picture.snapshot
+        if chosen is None or snapshot is None:
+            return
+        before = snapshot.policy
+        if (chosen.mode, chosen.k) == (before.mode, before.k):
+            self.tell("That is the mode already; nothing was changed.")
+            return
+        running = sum(engine.running for engine in self.picture.serving)
+        expected = snapshot.policy_version
+
+        def confirmed(yes: bool | None) -> None:
+            if yes:
+                self._set_mode(chosen, expected)
+
+        self.push_screen(ConfirmDialog(mode_change(before, chosen, running)), confirmed)
+
+    @work(group="act", exit_on_error=False)
+    async def _set_mode(self, mode: PolicyMode, expected: int) -> None:
+        try:
+            result = await self.feed.request("policy_set", PolicySet(policy=mode, expect=expected), PolicyResult, 10.0)
+        except FeedError as error:
+            self.tell(f"mode not changed: {error.message}", severity="warning")
+        else:
+            self.tell(f"policy {result.version} sent; the status line shows when the engine applies it")
+
+    def action_leave(self) -> None:
+        from console.app.dialogs import LeaveDialog
+
+        self.push_screen(LeaveDialog(self.picture), self._left)
+
+    def action_interrupt(self) -> None:
+        from console.app.dialogs import LeaveDialog
+
+        if isinstance(self.screen, LeaveDialog):
+            self.exit(Outcome.DETACH)
+        else:
+            self.action_leave()
+
+    def _left(self, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            self.exit(outcome)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The command palette: the actions of this screen that can be done now."""
+        context = screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"
+        for action in (*actions.in_context(context), *actions.in_context("everywhere")):
+            target = screen if action.context == context != "everywhere" else self
+            method = getattr(target, f"action_{action.id}")
+            if actions.unmet(action, self.picture) is None and action.id != "command_palette":
+                yield SystemCommand(action.label, action.description, method)

@@ -1,0 +1,175 @@
+"""The upper half of the Engine screen: what runs, and configured | resolved | executed with why they differ. Pure."""
+
+from __future__ import annotations
+
+from console.app import numbers
+from console.app.picture import Picture
+from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, cut, fit, left, wrap
+from console.app.startup import phase_line
+from console.app.statusline import short_version
+from console.feed.messages import EngineView, Snapshot
+
+STATES: dict[str, tuple[str, Role]] = {
+    "serving": ("●", "ok"),
+    "starting": ("◐", "accent"),
+    "restarting": ("◐", "accent"),
+    "stopped": ("○", "dim"),
+    "lost": ("■", "critical"),
+    "failed": ("■", "critical"),
+}
+
+GATEWAY_STATES: dict[str, tuple[str, Role]] = {
+    "serving": ("●", "ok"),
+    "starting": ("◐", "accent"),
+    "down": ("■", "critical"),
+}
+
+
+def engine_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
+    """Everything about the engines, the gateway and the store. `roomy`: there are lines to spare for blank ones."""
+    if picture.snapshot is None:
+        return [(("  No engine is known before the station answers.", "dim"),)]
+    lines: list[Line] = []
+    for engine in picture.engines:
+        lines += _engine(engine, picture, width, roomy)
+    if not picture.engines:
+        lines.append((("  No engine: `specdeck serve` starts one; an own `vllm serve` appears by itself.", "dim"),))
+    lines += _surroundings(picture.snapshot, width)
+    return [cut(line, width) for line in lines]
+
+
+def _engine(engine: EngineView, picture: Picture, width: int, roomy: bool) -> list[Line]:
+    lines = [_head(engine, picture, width)]
+    if engine.detail:
+        role: Role = "critical" if engine.state in ("failed", "lost") else "text"
+        lines += [((f"   {text}", role),) for text in wrap(clean(engine.detail), width - 3)]
+    lines += _what_runs(engine, width)
+    blank = [EMPTY] if roomy else []
+    lines += [*blank, *_three_columns(engine, width)]
+    if engine.phases:
+        lines += [*blank, (*_label("start-up"), *cut(phase_line(engine), max(0, width - 14)))]
+    return [*lines, *blank]
+
+
+def _head(engine: EngineView, picture: Picture, width: int) -> Line:
+    glyph, role = STATES[engine.state]
+    parts = [
+        Part(((f" {glyph} ", role), (clean(engine.engine), "bright"), (f" {engine.state}", role)), 0),
+        Part(_pair("for", numbers.duration(picture.now - engine.started)) if engine.started else EMPTY, 2),
+        Part(_pair("pid", str(engine.pid)) if engine.pid else EMPTY, 3),
+        Part(_pair("restarts", str(engine.restarts), "warn" if engine.restarts else "text"), 1),
+        Part(_pair("last frame", f"{numbers.duration(engine.last_frame_age)} ago"), 4)
+        if engine.last_frame_age is not None
+        else Part(EMPTY),
+        Part((("not started by specdeck: no restart from here", "dim"),), 5) if not engine.owned else Part(EMPTY),
+    ]
+    return fit(parts, width, ("   ", "text"))
+
+
+def _what_runs(engine: EngineView, width: int) -> list[Line]:
+    if not engine.target:
+        return []
+    parallel = "" if engine.data_parallel_size == 1 else f", data parallel {engine.data_parallel_size}"
+    length = "" if engine.max_model_len is None else f" of {engine.max_model_len} tokens"
+    batch = "free" if engine.batch_k == "free" else "fixed: sequences are trimmed, drafting is not saved"
+    facts = [
+        ("target", clean(engine.target)),
+        ("drafter", f"{clean(engine.drafter)} (method {engine.method})"),
+        ("vllm", f"{short_version(engine.vllm)} on {clean(engine.device)}"),
+        ("scheduling", ("asynchronous" if engine.async_scheduling else "synchronous") + parallel),
+        ("K", f"up to {engine.max_k}, batch K {batch}"),
+        ("sequences", f"up to {engine.max_num_seqs}{length}"),
+    ]
+    if width < 100:
+        return [
+            (*_label("runs"), (f"{facts[0][1]} + {facts[1][1]}, K {facts[4][1]}", "text")),
+            (*_label("on"), (f"vllm {facts[2][1]}, {facts[3][1]}, {facts[5][1]}", "text")),
+        ]
+    half = width // 2
+    return [_two(facts[index], facts[index + 1], half) for index in range(0, len(facts), 2)]
+
+
+def _three_columns(engine: EngineView, width: int) -> list[Line]:
+    """Configured | resolved | executed; where two neighbours differ the later one is bright, with the reason below."""
+    configured, resolved = numbers.mode(engine.configured), numbers.mode(engine.resolved)
+    executed = numbers.ABSENT if engine.executed_k is None else f"K {engine.executed_k}"
+    limit = f" set by {clean(engine.executed_limit)}" if engine.executed_limit else ""
+    changed = engine.resolved is not None and engine.configured is not None and resolved != configured
+    cell = max(14, min(30, (width - 14) // 3))
+    bad: Role = "critical" if engine.mismatch else "bright"
+    lines: list[Line] = [
+        (*_label("policy"), *(((left(name, cell)), "dim") for name in ("configured", "resolved", "executed"))),
+        (
+            *_label(""),
+            (left(configured, cell), "bright"),
+            (left(resolved, cell), "warn" if changed else "bright"),
+            (executed, bad),
+            (limit, "dim"),
+        ),
+    ]
+    reasons = [engine.resolved.reason if engine.resolved is not None else None, engine.mismatch, engine.policy_error]
+    roles: list[Role] = ["warn", "critical", "critical"]
+    for reason, role in zip(reasons, roles, strict=True):
+        if reason:
+            lines += [
+                (*_label(""), (f"{'≠ ' if row == 0 else '  '}{text}", role))
+                for row, text in enumerate(wrap(clean(reason), max(20, width - 16)))
+            ]
+    lines.append(_versions(engine))
+    return lines
+
+
+def _versions(engine: EngineView) -> Line:
+    if engine.policy_sent is None:
+        return (*_label(""), ("no policy sent yet", "dim"))
+    if engine.policy_applied == engine.policy_sent:
+        return (*_label(""), (f"version {engine.policy_sent}, applied", "dim"))
+    applied = "none" if engine.policy_applied is None else str(engine.policy_applied)
+    return (*_label(""), (f"version {engine.policy_sent} sent, {applied} applied so far", "accent"))
+
+
+def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:
+    lines: list[Line] = []
+    gateway = snapshot.gateway
+    if gateway is not None:
+        glyph, role = GATEWAY_STATES[gateway.state]
+        numbers_: Line = (
+            (f"{numbers.count(gateway.requests)} requests", "text"),
+            (f"  {numbers.count(gateway.errors)} errors", "warn" if gateway.errors else "dim"),
+        )
+        detail = f"  {clean(gateway.detail)}" if gateway.detail else ""
+        start: Line = (*_label("gateway"), (f"{glyph} ", role), (clean(gateway.url), "text"), (detail, "dim"))
+        lines.append(between(start, numbers_, width - 1))
+    store = snapshot.store
+    amount: Line = ((f"{numbers.count(store.rows)} rows  {numbers.size(store.bytes)}", "text"),)
+    recording: Span = ("● ", "ok") if store.recording else ("■ ", "critical")
+    lines.append(between((*_label("store"), recording, (clean(store.path), "text")), amount, width - 1))
+    if store.error:
+        lines.append((*_label(""), (clean(store.error), "critical")))
+    lines.append(_losses(snapshot))
+    return lines
+
+
+def _losses(snapshot: Snapshot) -> Line:
+    loss = snapshot.loss
+    facts = [
+        (loss.gaps, "gaps"),
+        (loss.frames_lost, "frames lost"),
+        (loss.quarantined, "rows quarantined"),
+        (loss.unattributed, "unattributed"),
+        (loss.broken_messages, "broken messages"),
+    ]
+    present: list[Span] = [(f"{numbers.count(number)} {name}  ", "warn") for number, name in facts if number]
+    return (*_label("loss"), *(present or [("nothing lost", "dim")]))
+
+
+def _label(name: str) -> Line:
+    return ((left(f"   {name}", 14), "dim"),)
+
+
+def _pair(name: str, value: str, role: Role = "text") -> Line:
+    return ((f"{name} ", "dim"), (value, role))
+
+
+def _two(first: tuple[str, str], second: tuple[str, str], half: int) -> Line:
+    return (*_label(first[0]), (left(first[1], half - 14), "text"), *_label(second[0]), (second[1], "text"))

@@ -1,0 +1,197 @@
+"""Screen 1: the bucket table, and what the selected bucket did in the last quarter of an hour."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input
+
+from console.app import actions, columns, numbers
+from console.app.actions import Context
+from console.app.bucket_charts import alpha_chart, alpha_title, load_chart, spark_line
+from console.app.bucket_table import BucketHeader, BucketTable
+from console.app.columns import RowFacts, fit_columns, make_columns
+from console.app.deck_screen import DeckScreen
+from console.app.guard import guarded
+from console.app.line_view import LineView
+from console.app.panel import Panel
+from console.app.picture import Picture
+from console.app.row_order import SORT_NAMES, RowOrder
+from console.app.startup import before_buckets
+from console.feed.client import FeedError
+from console.feed.messages import BucketView, Series, Snapshot
+from console.feed.protocol import SeriesParams
+from store.figures import BucketKey
+
+CHART_SECONDS: Final = 900.0
+SERIES_INTERVAL: Final = 1.0
+CHART_POINTS: Final = 120
+
+
+class LiveScreen(DeckScreen):
+    CONTEXT: ClassVar[Context] = "live"
+    BINDINGS: ClassVar[list[BindingType]] = actions.bindings("live")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._order = RowOrder()
+        self._rows: list[RowFacts] = []
+        self._series: Series | None = None
+        self._series_key: BucketKey | None = None
+
+    def body(self) -> ComposeResult:
+        yield LineView(id="nothing-yet")
+        with Panel(id="buckets"):
+            yield BucketHeader(id="bucket-header")
+            yield BucketTable(id="bucket-table")
+            yield Input(id="filter", placeholder="part of a workload, context, temperature or state", compact=True)
+        with Horizontal(id="charts"):
+            with Panel(id="alpha-panel"):
+                yield LineView(id="alpha-chart")
+            with Panel(id="load-panel"):
+                yield LineView(id="load-chart")
+        yield LineView(id="spark")
+
+    @property
+    def table(self) -> BucketTable:
+        return self.query_one(BucketTable)
+
+    @property
+    def selected(self) -> BucketView | None:
+        return self.deck.picture.bucket(self.table.cursor)
+
+    def on_mount(self) -> None:
+        self.query_one("#filter").display = False
+        self.table.focus()
+        self.set_interval(SERIES_INTERVAL, self._want_series)
+
+    def draw(self, picture: Picture) -> None:
+        snapshot = picture.snapshot
+        empty = snapshot is None or not snapshot.buckets
+        self.set_class(empty, "-empty")
+        if empty:
+            self._view("nothing-yet").show(lambda width, height: before_buckets(picture, width))
+        if snapshot is None or empty:
+            return
+        self._draw_table(picture, snapshot)
+        self._draw_charts(picture)
+
+    def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
+        alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
+        self._rows = [RowFacts(bucket, snapshot.ts, alerts.get(bucket.key)) for bucket in snapshot.buckets]
+        shown = self._order.arrange(self._rows)
+        max_k = max([engine.max_k for engine in snapshot.engines] or [0]) or 4
+        several = len({bucket.key.model_version for bucket in snapshot.buckets}) > 1
+        layout = fit_columns(make_columns(max_k, several), self.table.size.width)
+        self.query_one(BucketHeader).show(layout, self._order.sorted_by)
+        self.table.show(shown, layout)
+        self._title(snapshot, len(shown))
+
+    def _title(self, snapshot: Snapshot, shown: int) -> None:
+        windows = {bucket.window_label for bucket in snapshot.buckets}
+        window = windows.pop() if len(windows) == 1 else "by sample size"
+        count = f"{shown} of {len(snapshot.buckets)}" if self._order.needle else f"{shown}"
+        title = f"{count} buckets · window {window} · order: {SORT_NAMES[self._order.sorted_by]}"
+        self.query_one("#buckets", Panel).caption(title, self._pooled(snapshot))
+
+    def _pooled(self, snapshot: Snapshot) -> str:
+        parts = [f"filter: {self._order.needle} · esc drops it"] if self._order.needle else []
+        if snapshot.total is not None:
+            parts.append(f"pooled α {numbers.fraction(snapshot.total.pooled_acceptance)}")
+            parts.append(f"waste {numbers.fraction(snapshot.total.waste_ratio)}")
+        return " · ".join(parts)
+
+    def _draw_charts(self, picture: Picture) -> None:
+        bucket = self.selected
+        series = self._series if self._series_key == self.table.cursor else None
+        self.query_one("#alpha-panel", Panel).caption(alpha_title(bucket, CHART_SECONDS))
+        self.query_one("#load-panel", Panel).caption("K executed and load")
+        engine = picture.engines[0] if picture.engines else None
+        self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height))
+        self._view("load-chart").show(lambda width, height: load_chart(series, width, height, engine))
+        self._view("spark").show(lambda width, height: [spark_line(bucket, width)])
+
+    # Series of the selected bucket
+
+    def _want_series(self) -> None:
+        picture = self.deck.picture
+        idle = picture.link.state != "connected" or picture.paused_since is not None
+        hidden = not self.query_one("#charts").display or not self.is_current
+        if not idle and not hidden and self.table.cursor is not None:
+            self._fetch_series(self.table.cursor)
+
+    @work(exclusive=True, group="series", exit_on_error=False)
+    async def _fetch_series(self, key: BucketKey) -> None:
+        params = SeriesParams(key=columns.key_parts(key), seconds=CHART_SECONDS, points=CHART_POINTS)
+        try:
+            series = await self.deck.feed.request("series", params, Series, 4.0)
+        except FeedError:
+            return  # the status line already says when the station is away; the last curve stays
+        self._series, self._series_key = series, key
+        self._draw_charts(self.deck.picture)
+
+    @on(BucketTable.Selected)
+    def _selected(self, event: BucketTable.Selected) -> None:
+        self._draw_charts(self.deck.picture)
+        self._want_series()
+
+    @on(BucketTable.Resized)
+    def _resized(self, event: BucketTable.Resized) -> None:
+        self.show(self.deck.picture)
+
+    @on(BucketHeader.SortBy)
+    def _sort_by(self, event: BucketHeader.SortBy) -> None:
+        self._order.sort(event.column, self._rows)
+        self.show(self.deck.picture)
+
+    # Filter
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        self._order.needle = event.value
+        self.show(self.deck.picture)
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        self._hide_filter()
+
+    def _hide_filter(self) -> None:
+        self.query_one("#filter").display = False
+        self.table.focus()
+
+    # Actions
+
+    @guarded
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    @guarded
+    def action_sort(self) -> None:
+        self._order.sort(self._order.next_sort(), self._rows)
+        self.show(self.deck.picture)
+
+    @guarded
+    def action_sort_again(self) -> None:
+        self._order.sort(self._order.sorted_by or self._order.next_sort(), self._rows)
+        self.show(self.deck.picture)
+
+    def action_back(self) -> None:
+        self._order.reset()
+        with self.prevent(Input.Changed):
+            self.query_one("#filter", Input).value = ""
+        self._hide_filter()
+        self.show(self.deck.picture)
+
+    @guarded
+    def action_explain(self) -> None:
+        from console.app.pages import ExplainPage
+
+        bucket, snapshot = self.selected, self.deck.picture.snapshot
+        if bucket is not None and snapshot is not None:
+            self.app.push_screen(ExplainPage(bucket, snapshot))

@@ -1,0 +1,45 @@
+"""Opens the console on a station's sockets and says how it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.app.application import OnDisconnect, SpecdeckApp
+from console.app.outcome import Intent, Outcome
+from console.app.terminal import NoTerminalError, require_terminal, watched
+from console.feed.client import FeedClient
+
+__all__ = ["NoTerminalError", "OnDisconnect", "Outcome", "run_console"]
+
+
+def run_console(
+    feed_path: Path,
+    snapshots_path: Path,
+    *,
+    read_only: bool = False,
+    on_disconnect: OnDisconnect | None = None,
+    intent: Intent = "run",
+    keymap: dict[str, str] | None = None,
+) -> Outcome:
+    """Run the console until it is left. It paints before any station answers, and survives the station.
+
+    Only says what the operator chose: on `Outcome.STOP` the caller stops the station.
+
+    Raises:
+        NoTerminalError: standard input or error is no terminal.
+    """
+    require_terminal()
+    client = FeedClient(feed_path, snapshots_path)
+    app = SpecdeckApp(client, read_only=read_only, on_disconnect=on_disconnect, intent=intent, keymap=keymap)
+    lost = False
+
+    def on_hangup() -> None:
+        nonlocal lost
+        lost = True
+        app.end(Outcome.LOST_TTY)
+
+    with watched(on_hangup, lambda: app.end(Outcome.DETACH)):
+        outcome = app.run()
+    if lost:
+        return Outcome.LOST_TTY
+    return outcome if outcome is not None else Outcome.FAILED

@@ -1,0 +1,95 @@
+"""Figures as short text: right-alignable, without a leading zero where a fraction is meant, "—" where absent."""
+
+from __future__ import annotations
+
+import time
+
+from engine.records import PolicyMode
+
+ABSENT = "—"
+
+
+def fraction(value: float | None) -> str:
+    """A rate between 0 and 1 in three or four cells: `.53`, `1.00`."""
+    if value is None:
+        return ABSENT
+    text = f"{value:.2f}"
+    return text[1:] if text.startswith("0") else text
+
+
+def half_width(low: float | None, high: float | None) -> str:
+    """Half the width of an interval, as a fraction."""
+    return "" if low is None or high is None else fraction((high - low) / 2)
+
+
+def two_places(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.2f}"
+
+
+def rate(value: float | None) -> str:
+    """Tokens a second in at most six cells."""
+    if value is None:
+        return ABSENT
+    if value < 99.95:
+        return f"{value:.1f}"
+    return count(round(value))
+
+
+def count(value: int | None) -> str:
+    """A count in at most five cells: `118`, `9,120`, `12.3k`, `4.5M`."""
+    if value is None:
+        return ABSENT
+    if value < 10_000:
+        return f"{value:,}"
+    for limit, size, unit in ((999_950, 1e3, "k"), (999_950_000, 1e6, "M")):
+        if value < limit:
+            scaled = value / size
+            return f"{scaled:.0f}{unit}" if scaled >= 99.95 else f"{scaled:.1f}{unit}"
+    return f"{value / 1e9:.1f}G"
+
+
+def size(value: int) -> str:
+    """Bytes, as `34 MB`."""
+    amount = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5:
+            return f"{amount:.0f} {unit}" if amount >= 9.95 or unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, coarse: `0.4 s`, `42 s`, `12 min`, `3 h`, `2 d`."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172_800:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def clock(ts: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(ts))
+
+
+def minutes(ts: float) -> str:
+    return time.strftime("%H:%M", time.localtime(ts))
+
+
+def mode(policy: PolicyMode | None) -> str:
+    """A policy as it is typed on the command line: `off`, `static:4`, `adaptive`."""
+    if policy is None:
+        return ABSENT
+    if policy.mode == "static":
+        return f"static:{policy.k}"
+    if policy.mode == "adaptive":
+        return "adaptive" if policy.act is not False else "advise"
+    return policy.mode
+
+
+def temperature(label: str | None) -> str:
+    """A temperature bucket in seven cells: `(0,0.5]` as `(0,.5]`."""
+    return "all" if label is None else label.replace("0.", ".")

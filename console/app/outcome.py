@@ -1,0 +1,21 @@
+"""How a console ended: what the command that opened it has to do next."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+Intent = Literal["run", "demo", "attach", "replay"]
+"""Why the console was opened; it changes only what the first screens advise."""
+
+
+class Outcome(Enum):
+    """`DETACH`: leave everything serving. `STOP`: end station, gateway and engine. `LOST_TTY`: the terminal went away.
+
+    `FAILED`: the console itself broke (its traceback is on stderr); everything keeps serving.
+    """
+
+    DETACH = "detach"
+    STOP = "stop"
+    LOST_TTY = "lost_tty"
+    FAILED = "failed"

@@ -1,0 +1,69 @@
+"""What the screens draw from: the last snapshot, and how the console stands to the station."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from console.app.outcome import Intent
+from console.feed.messages import AlertView, BucketView, EngineView, Snapshot
+from store.figures import BucketKey
+
+LinkState = Literal["connecting", "connected", "lost"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """The connection to the station. `since`: Unix seconds of the last change, or of the last snapshot when lost."""
+
+    state: LinkState
+    since: float
+    reason: str = ""
+    action: str = ""
+    """What the command that started this console does about it."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything a view needs. `now` is the wall clock in Unix seconds, frozen while paused only in the snapshot."""
+
+    link: Link
+    now: float
+    snapshot: Snapshot | None = None
+    read_only: bool = False
+    paused_since: float | None = None
+    intent: Intent = "run"
+
+    @property
+    def engines(self) -> list[EngineView]:
+        return self.snapshot.engines if self.snapshot is not None else []
+
+    @property
+    def serving(self) -> list[EngineView]:
+        return [engine for engine in self.engines if engine.state == "serving"]
+
+    @property
+    def firing(self) -> list[AlertView]:
+        """Firing alerts, the gravest first and of those the newest."""
+        alerts = self.snapshot.alerts if self.snapshot is not None else []
+        order = {"critical": 0, "warn": 1, "info": 2}
+        return sorted(
+            (alert for alert in alerts if alert.state == "firing"),
+            key=lambda alert: (order[alert.severity], -alert.started),
+        )
+
+    @property
+    def base_url(self) -> str | None:
+        """The public URL of the gateway without the `/v1`, None before there is one."""
+        gateway = self.snapshot.gateway if self.snapshot is not None else None
+        return gateway.url.rstrip("/").removesuffix("/v1") if gateway is not None else None
+
+    def bucket(self, key: BucketKey | None) -> BucketView | None:
+        if self.snapshot is None or key is None:
+            return None
+        return next((bucket for bucket in self.snapshot.buckets if bucket.key == key), None)
+
+
+def pending_policy(engine: EngineView) -> bool:
+    """The engine has not yet applied the policy it was sent."""
+    return engine.policy_sent is not None and engine.policy_applied != engine.policy_sent

@@ -1,0 +1,198 @@
+"""The lines that are always there: status above, alerts and keys below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from console.app import numbers
+from console.app.actions import Action, key_name, unmet
+from console.app.picture import Picture, pending_policy
+from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
+from console.feed.messages import AlertView, EngineView, Snapshot
+
+SEVERITY: Final[dict[str, tuple[str, Role]]] = {
+    "info": ("·", "dim"),
+    "warn": ("▲", "warn"),
+    "critical": ("■", "critical"),
+}
+
+
+def status_line(picture: Picture, width: int) -> Line:
+    """Mode, executed K, load, tokens/s, acceptance and speedup now, alerts, loss; the clock at the right."""
+    snapshot = picture.snapshot
+    start: Line = ((" specdeck", "title"),)
+    end = (*_situation(picture), (numbers.clock(picture.now), "dim"), (" ", "text"))
+    parts = [Part(start, 0)]
+    if snapshot is None:
+        parts.append(Part((("connecting to the station", "dim"),), 1))
+        return between(fit(parts, width), end, width)
+    first = snapshot.engines[0] if snapshot.engines else None
+    parts += [
+        Part(_identity(first), 9),
+        Part(_engine_trouble(picture), 1),
+        Part(_mode(snapshot), 1),
+        Part(_executed(picture), 1),
+        Part((("run ", "dim"), (str(snapshot.running), "text")), 3),
+        Part((("wait ", "dim"), (str(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
+        Part((*_rate(snapshot), (" tok/s", "dim")), 2),
+        Part(_alpha(snapshot), 5),
+        Part(_speedup(snapshot), 7 if snapshot.total is not None and snapshot.total.speedup is not None else 10),
+        Part(_alert_counts(picture), 0),
+        Part(_loss(snapshot), 4),
+    ]
+    line = fit(parts, width - width_of(end) - 1)
+    if picture.link.state == "lost":
+        line = tuple((text, "dim") for text, _ in line)
+    return between(line, end, width)
+
+
+def alert_line(picture: Picture, width: int) -> Line:
+    """The gravest thing to know now in one line; the last event where there is none."""
+    if picture.link.state == "lost":
+        return cut(((" ■ ", "critical"), *_lost(picture)), width)
+    firing = picture.firing
+    if firing:
+        more: Line = ((f"{len(firing)} alerts ", "dim"),) if len(firing) > 1 else EMPTY
+        return between(_alert(firing[0]), more, width)
+    if picture.snapshot is not None and picture.snapshot.events:
+        event = picture.snapshot.events[-1]
+        return cut(((f" {numbers.clock(event.ts)}  ", "faint"), (clean(event.text), "dim")), width)
+    return EMPTY
+
+
+def key_line(actions: Iterable[Action], picture: Picture, keymap: Mapping[str, str], width: int, current: str) -> Line:
+    """The keys that do something here and now, the screens first."""
+    parts: list[Part] = []
+    for action in actions:
+        if not action.shown or unmet(action, picture) is not None:
+            continue
+        role: Role = "bright" if action.id == current else "dim"
+        label = "resume" if action.id == "pause" and picture.paused_since is not None else action.label
+        parts.append(Part(((key_name(action, keymap), "key"), (f" {label}", role)), action.spare))
+    return ((" ", "text"), *fit(parts, width - 1))
+
+
+def _identity(engine: EngineView | None) -> Line:
+    if engine is None or not engine.target:
+        return EMPTY
+    vllm = f"vllm {short_version(engine.vllm)} {engine.device}".strip()
+    names = [short_model(engine.target), short_model(engine.drafter) or engine.method, vllm]
+    return ((" · ".join(name for name in names if name), "dim"),)
+
+
+def short_model(name: str) -> str:
+    """A model's name without revision, fingerprint or folder, at most 28 cells."""
+    return clip(clean(name).split("@")[0].split(" ")[0].rstrip("/").split("/")[-1], 28)
+
+
+def short_version(version: str) -> str:
+    """`0.32.0+cpu` as `0.32.0`."""
+    return clean(version).split("+")[0]
+
+
+def _engine_trouble(picture: Picture) -> Line:
+    parts: list[Span] = []
+    for engine in picture.engines:
+        if engine.state == "serving":
+            continue
+        name = clean(engine.engine)
+        if engine.state in ("starting", "restarting"):
+            known = engine.state == "starting"
+            since = f" {numbers.duration(picture.now - engine.started)}" if engine.started and known else ""
+            parts.append((f"◐ {name} {engine.state}{since}", "accent"))
+        else:
+            parts.append((f"■ {name} {engine.state}", "critical"))
+    return join([(part,) for part in parts])
+
+
+def _mode(snapshot: Snapshot) -> Line:
+    waiting = [engine for engine in snapshot.engines if engine.state == "serving" and pending_policy(engine)]
+    mark: Line = ((" applying…", "accent"),) if waiting else EMPTY
+    cap: Line = ((f" cap {snapshot.cap}", "warn"),) if snapshot.cap is not None else EMPTY
+    fallback: Line = ((" ◆ fallback", "fallback"),) if snapshot.fallback else EMPTY
+    return ((numbers.mode(snapshot.policy), "bright"), *cap, *fallback, *mark)
+
+
+def _executed(picture: Picture) -> Line:
+    """`K 4`, or `K 4→1 ▼` when what is executed is not what was configured."""
+    assert picture.snapshot is not None
+    executed = sorted({engine.executed_k for engine in picture.serving if engine.executed_k is not None})
+    if not executed:
+        return EMPTY
+    shown = f"{executed[0]}" if len(executed) == 1 else f"{executed[0]}–{executed[-1]}"
+    configured = 0 if picture.snapshot.policy.mode == "off" else picture.snapshot.policy.k
+    differs = configured is not None and executed != [configured]
+    if not differs and not any(engine.mismatch for engine in picture.serving):
+        return (("K ", "dim"), (shown, "bright"))
+    role: Role = "critical" if any(engine.mismatch for engine in picture.serving) else "warn"
+    if not differs:
+        return (("K ", "dim"), (f"{shown} ≠", role))
+    arrow = "▼" if configured is not None and executed[0] < configured else "▲"
+    return (("K ", "dim"), (f"{configured}→{shown} {arrow}", role))
+
+
+def _rate(snapshot: Snapshot) -> Line:
+    return ((numbers.rate(snapshot.tokens_per_second), "bright" if snapshot.tokens_per_second else "dim"),)
+
+
+def _alpha(snapshot: Snapshot) -> Line:
+    alpha = snapshot.total.alpha if snapshot.total is not None else None
+    return (("α ", "dim"), (numbers.fraction(alpha), "text"))
+
+
+def _speedup(snapshot: Snapshot) -> Line:
+    total = snapshot.total
+    if total is None or total.speedup is None:
+        return (("speedup —", "dim"),)
+    width = numbers.half_width(total.speedup_low, total.speedup_high)
+    return ((f"{total.speedup:.2f}×", "text"), (f" ±{width}" if width else "", "dim"))
+
+
+def _alert_counts(picture: Picture) -> Line:
+    counted = dict.fromkeys(("critical", "warn"), 0)
+    for alert in picture.firing:
+        if alert.severity in counted:
+            counted[alert.severity] += 1
+    return join(
+        [((f"{SEVERITY[name][0]}{number}", SEVERITY[name][1]),) for name, number in counted.items() if number],
+        (" ", "text"),
+    )
+
+
+def _loss(snapshot: Snapshot) -> Line:
+    loss = snapshot.loss
+    lost = loss.frames_lost + loss.quarantined + loss.unattributed + loss.broken_messages
+    return ((f"lost {numbers.count(lost)}", "warn"),) if lost else EMPTY
+
+
+def _situation(picture: Picture) -> Line:
+    """Words that must never be out of sight: disconnected, paused, replay, read-only."""
+    words: list[Line] = []
+    if picture.link.state == "lost":
+        words.append((("DISCONNECTED", "critical"),))
+    if picture.paused_since is not None:
+        words.append((("PAUSED", "warn"),))
+    if picture.snapshot is not None and picture.snapshot.source == "replay":
+        words.append((("REPLAY", "accent"),))
+    if picture.snapshot is not None and not picture.snapshot.store.recording:
+        words.append((("NOT RECORDING", "critical"),))
+    if picture.read_only:
+        words.append((("read-only", "dim"),))
+    line = join(words)
+    return (*line, ("  ", "text")) if line else EMPTY
+
+
+def _lost(picture: Picture) -> Line:
+    since = numbers.clock(picture.link.since)
+    ago = numbers.duration(picture.now - picture.link.since)
+    remedy = picture.link.action or "`specdeck serve` starts a station"
+    return (
+        (f"disconnected since {since} ({ago})", "critical"),
+        (f": {clean(remedy)}. What is shown is the last picture. ({clean(picture.link.reason)})", "text"),
+    )
+
+
+def _alert(alert: AlertView) -> Line:
+    glyph, role = SEVERITY[alert.severity]
+    return ((f" {glyph} ", role), (clean(alert.text), "text"), (f"  since {numbers.clock(alert.started)}", "dim"))

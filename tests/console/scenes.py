@@ -1,0 +1,279 @@
+"""Snapshots for the console's tests, built by small named functions. All times count from `NOW`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec.structs import replace
+
+from console.feed.messages import (
+    AlertView,
+    BucketView,
+    EngineView,
+    Event,
+    GatewayView,
+    LossView,
+    Phase,
+    Series,
+    SeriesPoint,
+    Snapshot,
+    StoreView,
+)
+from engine.records import PolicyMode
+from store.figures import BucketKey, Figures, Window
+
+NOW = 1_790_000_100.0
+"""2026-09-21 14:15:00 UTC."""
+
+VERSION = "SmolLM2-135M-Instruct+ngram/ngram@vllm-0.32.0"
+HOSTILE = "[bold red]x[/]'; DROP TABLE steps;--"
+STATIC_4 = PolicyMode(mode="static", k=4)
+
+
+def key(workload: str, context: str = "0-512", temperature: str = "0", version: str = VERSION) -> BucketKey:
+    return BucketKey(workload, context, temperature, version)
+
+
+def figures(bucket: BucketKey, alpha: float | None, rate: float, n: int = 118, **changes: Any) -> Figures:
+    """Figures of a bucket that drafts 4 tokens a step at acceptance rate `alpha`."""
+    steps = 0 if alpha is None else n * 30
+    drafted = steps * 4
+    accepted = 0 if alpha is None else round(drafted * alpha)
+    rows = max(steps, n * 30)
+    error = None if alpha is None else 0.3 / math.sqrt(n)
+    values: dict[str, Any] = {
+        "workload": bucket.workload,
+        "context": bucket.context,
+        "temperature": bucket.temperature,
+        "model_version": bucket.model_version,
+        "sequences": n,
+        "steps": steps,
+        "decode_rows": rows,
+        "drafted": drafted,
+        "accepted": accepted,
+        "emitted": rows + accepted,
+        "alpha": alpha,
+        "alpha_low": None if alpha is None or error is None else max(0.0, alpha - error),
+        "alpha_high": None if alpha is None or error is None else min(1.0, alpha + error),
+        "pooled_acceptance": alpha,
+        "conditional_acceptance": None if alpha is None else min(0.99, alpha + 0.08),
+        "mean_acceptance_length": None if alpha is None else 1 + 4 * alpha,
+        "committed_per_step": 1 + (0 if alpha is None else 4 * alpha),
+        "waste_ratio": None if alpha is None else 1 - alpha,
+        "drafted_share": steps / rows if rows else None,
+        "position_marginal": [] if alpha is None else [round(min(1.0, alpha * 1.4) * 0.8**j, 3) for j in range(4)],
+        "position_conditional": [] if alpha is None else [round(min(1.0, alpha * 1.4), 3), 0.8, 0.8, 0.8],
+        "position_at_risk": [] if alpha is None else [round(min(1.0, alpha * 1.4), 3), 0.78, 0.77, 0.76],
+        "k_histogram": {"4": rows},
+        "drafted_histogram": {"4": steps},
+        "cause_histogram": {"full": steps, "no_proposal": rows - steps},
+        "limit_histogram": {"static": rows},
+        "tokens_per_second": rate,
+        "window": Window(NOW - 300, NOW),
+        "few": n < 10,
+        "state": "few" if n < 10 else "ok",
+    }
+    return Figures(**{**values, **changes})
+
+
+def bucket(
+    bucket_key: BucketKey, alpha: float | None, rate: float, n: int = 118, *, seen: float = NOW - 0.3, **changes: Any
+) -> BucketView:
+    spark = [None if alpha is None else alpha + 0.12 * math.sin(index / 2.0) * (index / 12) for index in range(12)]
+    mix = [1.0, 0.0, 0.0, 0.0, 0.0] if alpha is None else [0.02, 0.0, 0.1, 0.18, 0.7]
+    return BucketView(
+        key=bucket_key,
+        figures=figures(bucket_key, alpha, rate, n, **changes),
+        window_label="5 min",
+        spark=spark,
+        k_mix=mix,
+        last_seen=seen,
+    )
+
+
+def four_workloads() -> list[BucketView]:
+    return [
+        bucket(key("code"), 0.53, 96.1),
+        bucket(key("repeat", "512-2048"), 0.81, 71.5, 64),
+        bucket(key("chat", "0-512", "(0,0.5]"), 0.38, 30.8, 97),
+        bucket(key("creative", "0-512", "(0.5,1]"), 0.12, 13.9, 41),
+        bucket(key(HOSTILE), 0.44, 8.2, 12),
+        bucket(key("untagged"), None, 0.4, 2),
+        bucket(key("summarise", "2048-8192"), 0.61, 0.0, 31, seen=NOW - 240),
+    ]
+
+
+def many_buckets(count: int, shift: float = 0.0) -> list[BucketView]:
+    """`count` buckets whose figures move with `shift`."""
+    return [
+        bucket(
+            key(f"workload-{index:03}", ("0-512", "512-2048", "2048-8192")[index % 3]),
+            0.1 + 0.8 * abs(math.sin(index * 0.37 + shift)),
+            50 + 49 * math.sin(index + shift),
+            30 + index,
+            speedup=1.2 + 0.3 * math.sin(index + shift),
+            speedup_low=1.1,
+            speedup_high=1.3,
+            speedup_state="ok",
+        )
+        for index in range(count)
+    ]
+
+
+def started_phases() -> list[Phase]:
+    return [
+        Phase("model", "done", 0.2, "SmolLM2-135M-Instruct, converted before"),
+        Phase("engine process", "done", 6.1, "pid 4242"),
+        Phase("weights", "done", 2.4),
+        Phase("kv cache", "done", 0.7),
+        Phase("warm-up", "done", 9.8),
+        Phase("health", "done", 0.3),
+    ]
+
+
+def starting_phases() -> list[Phase]:
+    return [
+        Phase("model", "done", 3.1, "SmolLM2-135M-Instruct converted"),
+        Phase("engine process", "done", 6.1, "pid 4242"),
+        Phase("weights", "running", 1.7),
+        Phase("kv cache", "pending"),
+        Phase("warm-up", "pending"),
+        Phase("health", "pending"),
+    ]
+
+
+def engine(**changes: Any) -> EngineView:
+    values: dict[str, Any] = {
+        "engine": "e0",
+        "owned": True,
+        "state": "serving",
+        "pid": 4242,
+        "started": NOW - 1260,
+        "phases": started_phases(),
+        "target": "SmolLM2-135M-Instruct",
+        "drafter": "ngram",
+        "method": "ngram",
+        "vllm": "0.32.0+cpu",
+        "device": "cpu",
+        "max_k": 4,
+        "max_num_seqs": 32,
+        "max_model_len": 2048,
+        "configured": STATIC_4,
+        "resolved": STATIC_4,
+        "executed_k": 4,
+        "executed_limit": "static",
+        "running": 7,
+        "policy_sent": 3,
+        "policy_applied": 3,
+        "last_frame_age": 0.1,
+    }
+    return EngineView(**{**values, **changes})
+
+
+def live(**changes: Any) -> Snapshot:
+    """A station that serves four workloads and a few odd ones."""
+    values: dict[str, Any] = {
+        "station": "s1",
+        "number": 1,
+        "ts": NOW,
+        "started": NOW - 1300,
+        "policy_version": 3,
+        "policy": STATIC_4,
+        "engines": [engine()],
+        "gateway": GatewayView("http://127.0.0.1:8000", "serving", 4300, 1204, 0),
+        "store": StoreView("~/.local/share/specdeck/specdeck.duckdb", True, 412_345, 34_000_000),
+        "loss": LossView(),
+        "total": figures(BucketKey(None, None, None, None), 0.55, 220.4, 365),
+        "buckets": four_workloads(),
+        "events": [Event(NOW - 540, "control", "operator set the mode: off → static:4")],
+        "tokens_per_second": 212.4,
+        "running": 7,
+        "waiting": 0,
+    }
+    return Snapshot(**{**values, **changes})
+
+
+def no_bucket() -> Snapshot:
+    idle = engine(running=0, executed_k=None, executed_limit=None)
+    return live(buckets=[], total=None, tokens_per_second=0.0, running=0, engines=[idle], events=[])
+
+
+def starting() -> Snapshot:
+    young = EngineView(engine="e0", owned=True, state="starting", started=NOW - 11, phases=starting_phases())
+    gateway = GatewayView("http://127.0.0.1:8000", "serving", 4300)
+    return replace(no_bucket(), engines=[young], gateway=gateway, tokens_per_second=None, started=NOW - 14)
+
+
+def alerting() -> Snapshot:
+    """The engine is down, telemetry was lost, and one bucket drifts."""
+    down = engine(
+        state="restarting",
+        restarts=2,
+        detail="EngineCore died (signal 9); next start in 2 s",
+        running=0,
+        executed_k=None,
+    )
+    alerts = [
+        AlertView(
+            kind="telemetry_loss", severity="warn", state="firing", text="12 frames of e0 lost", started=NOW - 200
+        ),
+        AlertView(
+            kind="engine_down",
+            severity="critical",
+            state="firing",
+            text="engine e0 is down: EngineCore died (signal 9); restart 2 follows in 2 s",
+            started=NOW - 9,
+        ),
+        AlertView(
+            kind="drift",
+            severity="warn",
+            state="firing",
+            text="chat 0-512: acceptance at depth 1 is 9 points under its baseline",
+            started=NOW - 700,
+            bucket=key("chat", "0-512", "(0,0.5]"),
+        ),
+    ]
+    return live(engines=[down], alerts=alerts, loss=LossView(gaps=1, frames_lost=12), running=0, tokens_per_second=0.0)
+
+
+def mismatched() -> Snapshot:
+    """The engine resolved another policy than configured, and executes yet another."""
+    odd = engine(
+        resolved=PolicyMode(mode="static", k=2, reason="the start-up maximum of this engine is 2"),
+        executed_k=1,
+        executed_limit="max",
+        mismatch="rows show K 1 for 64 steps and no limit explains it",
+        policy_applied=2,
+    )
+    return live(engines=[odd])
+
+
+def series(bucket_key: BucketKey | None, points: int = 120, seconds: float = 900.0) -> Series:
+    """A quarter of an hour in which K went 4 → 2 and the load had a hump, with a control and a gap."""
+    cell = seconds / points
+
+    def point(index: int) -> SeriesPoint:
+        share = index / max(1, points - 1)
+        busy = math.exp(-(((share - 0.6) / 0.15) ** 2))
+        missing = 0.30 < share < 0.34
+        alpha = None if missing else 0.52 - 0.18 * share + 0.04 * math.sin(index * 0.9)
+        k = None if missing else (2.0 if share > 0.5 else 4.0)
+        return SeriesPoint(
+            NOW - seconds + cell * (index + 1), alpha, 0.5, k, 90.0, None if missing else 2 + 12 * busy, 2.0
+        )
+
+    marks = [
+        Event(NOW - 0.5 * seconds, "control", "static:4 → static:2"),
+        Event(NOW - 0.68 * seconds, "gap", "12 frames lost"),
+    ]
+    return Series(key=bucket_key, cell_seconds=cell, points=[point(index) for index in range(points)], marks=marks)
+
+
+LOG = (
+    "".join(
+        f"(EngineCore pid=4242) INFO 09-21 13:54:{second:02} [core.py:{90 + second}] step {second}: all is well\n"
+        for second in range(40)
+    )
+    + '(APIServer pid=4240) \x1b[32mINFO\x1b[0m: 127.0.0.1 - "POST /v1/chat/completions [bold]x[/]" 200 OK\n'
+)
