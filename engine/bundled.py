@@ -1,4 +1,4 @@
-"""Makes the bundled model: `python -m engine.bundled OUT_DIR` turns the package's GGUF into a folder that vLLM loads.
+"""Makes the bundled model: `python -m engine.bundled [OUT_DIR]` turns the package's GGUF into a folder that vLLM loads.
 
 Runs in a process of its own, since it needs torch and transformers (imported when the conversion starts). The folder
 appears complete or not at all: it is written beside its place and renamed into it, under a lock, so a killed or
@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from engine import weights
-from engine.models import CONVERSION, STAMP_NAME, ModelError, Stamp, bundled_gguf, is_complete
+from engine.models import CONVERSION, STAMP_NAME, ModelError, Stamp, bundled_dir, bundled_gguf, is_complete
 
 CONTEXT_LENGTH: Final = 8192
 """Tokens that the bundled model was trained for; its GGUF leaves the tokenizer's limit unset."""
@@ -35,10 +35,10 @@ Convert = Callable[[Path, Path], None]
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m engine.bundled OUT_DIR", file=sys.stderr)
+    if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
+        print("usage: python -m engine.bundled [OUT_DIR]    (by default its place in the cache)", file=sys.stderr)
         return 2
-    out = Path(arguments[0]).absolute()
+    out = Path(arguments[0]).absolute() if arguments else bundled_dir()
     try:
         install(out, bundled_gguf, convert)
     except ModelError as error:
