@@ -16,11 +16,12 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     Takes up to a minute: the engine's self-test loads it in a process of its own.
     """
     import msgspec
+
     from engine.doctor import checks
 
     found = checks()
     if as_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(msgspec.json.encode([check._asdict() for check in found]).decode())
     else:
         for check in found:
             mark = "ok  " if check.ok else "?   " if check.ok is None else "FAIL"

@@ -105,7 +105,24 @@ def station_options(
         raise BadInput(f"--store {path}: there is no folder {path.parent}")
     chosen = choose_port(host, port, free_port)
     rest["engine_args"] = list(rest["engine_args"])
-    return StationOptions(store=str(path), host=host, port=chosen, api_key=api_key, engine=not no_engine, **rest)
+    options = StationOptions(store=str(path), host=host, port=chosen, api_key=api_key, engine=not no_engine, **rest)
+    _check_engine(options)
+    return options
+
+
+def _check_engine(options: StationOptions) -> None:
+    """Refuse now what the engine would refuse in minutes. Raises BadInput."""
+    from engine.launch import SpecError, method_of, validate
+    from engine.models import ModelError
+
+    if not options.engine:
+        return
+    try:
+        validate(options.engine_spec())
+        if options.drafter == "ngram" or options.method is not None:
+            method_of(options.engine_spec())
+    except (SpecError, ModelError) as error:
+        raise BadInput(str(error)) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -45,4 +45,4 @@ def root(ctx: click.Context, /, **options: Any) -> None:
         return
     from console.cli.console import open_console
 
-    open_console(options)
+    ctx.exit(open_console(options))

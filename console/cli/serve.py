@@ -19,11 +19,7 @@ def serve(ctx: click.Context, /, **options: Any) -> None:
     Runs until SIGTERM or SIGINT, which flush the recording and end everything that it started. If it is killed, engine
     and gateway go on serving, and the next station adopts them.
     """
-    import logging
-    import sys
-
     chosen = station_options(**options)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     say(f"serving on {chosen.base_url}; `specdeck attach` opens the console, `specdeck status` says how far it is")
     from console.station.run import run
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 import time
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -15,10 +12,8 @@ import zmq
 
 from console.cli.outcomes import BadInput, CheckFailed, Unreachable
 from console.feed.protocol import Hello, Reply, Request, StopParams
-from console.statefile import RunningStation, read_station, state_path
-from console.station.options import StationOptions, write_options
-from engine.places import data_dir, runtime_dir
-from engine.process import ManagedProcess, ProcessError
+from console.statefile import RunningStation, read_station
+from engine.places import runtime_dir
 from engine.sockets import ipc, sockets
 
 T = TypeVar("T")
@@ -81,13 +76,6 @@ def _exchange(method: str, params: msgspec.Struct | None, seconds: float) -> Rep
         return msgspec.msgpack.decode(dealer.recv(), type=Reply)
 
 
-def log_path() -> Path:
-    """Where a station that runs in the background writes its output."""
-    folder = data_dir() / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "station.log"
-
-
 def stop_station(station: RunningStation, *, everything: bool, seconds: float) -> None:
     """Ask the station to end and wait until it has; one that does not answer is left to `leftovers.end_all`."""
     reply = _exchange("stop", StopParams(everything=everything), 5.0)
@@ -96,36 +84,3 @@ def stop_station(station: RunningStation, *, everything: bool, seconds: float) -
         if running_station() is None:
             return
         time.sleep(0.05)
-
-
-def start_station(options: StationOptions, *, patience: float = 30.0) -> ManagedProcess:
-    """Start a station in the background and wait until it answers. The engine comes up behind it.
-
-    Raises:
-        Unreachable: it ended, or does not answer: with its last words.
-    """
-    directory = runtime_dir()
-    file = directory / "station-options.json"
-    log = log_path()
-    write_options(msgspec.structs.replace(options, log=str(log), stop_all_on_signal=False), file)
-    argv = [sys.executable, "-m", "console.station", str(file)]
-    began = log.stat().st_size if log.exists() else 0
-    try:
-        process = ManagedProcess.start(argv, dict(os.environ), log, state_path(directory, "station"))
-    except ProcessError as error:
-        raise Unreachable(str(error)) from error
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if not process.alive():
-            raise Unreachable(_last_words(log, began))
-        if running_station() is not None and answers():
-            return process
-        time.sleep(0.05)
-    raise Unreachable(f"the station (pid {process.pid}) does not answer after {patience:g} s: see {log}")
-
-
-def _last_words(log: Path, offset: int) -> str:
-    """What a station that ended at once has said: its one line of error, else the end of its log."""
-    lines = [line for line in log.read_bytes()[offset:].decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line.removeprefix("station: ") for line in lines if line.startswith("station: ")]
-    return told[-1] if told else f"the station ended at once: {lines[-1] if lines else 'no message'} (log: {log})"

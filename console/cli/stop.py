@@ -16,6 +16,23 @@ def stop(station_only: bool) -> None:
 
     Works without a station too: what a killed one left serving is ended by the state files.
     """
+    if station_only:
+        end_station()
+    else:
+        end_everything()
+
+
+def end_station() -> None:
+    """End the station alone."""
+    from console.cli.station import require_station, stop_station
+
+    station = require_station()
+    stop_station(station, everything=False, seconds=_PATIENCE_SECONDS)
+    say(f"the station (pid {station.pid}) has ended; gateway and engine go on serving on {station.info.base_url}")
+
+
+def end_everything() -> None:
+    """End all processes of this runtime directory. Raises CheckFailed when one is left."""
     from console.cli.leftovers import end_all, living
     from console.cli.station import running_station, stop_station
 
@@ -24,11 +41,8 @@ def stop(station_only: bool) -> None:
         say("nothing was running")
         return
     if station is not None:
-        say(f"stopping the station (pid {station.pid})")
-        stop_station(station, everything=not station_only, seconds=_PATIENCE_SECONDS)
-    if station_only:
-        say(f"gateway and engine go on serving on {station.info.base_url}" if station else "no station was running")
-        return
+        say(f"stopping the station (pid {station.pid}), its gateway and its engine")
+        stop_station(station, everything=True, seconds=_PATIENCE_SECONDS)
     end_all()
     left = living()
     if left:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from store.export import ExportError, export
-from store.report import ReportError, report
 
 from console.feed.messages import Series, SeriesPoint, Snapshot
 from console.feed.protocol import (
@@ -87,7 +85,7 @@ class Actions:
             points = recorder.windows.series(key, params.seconds, params.points, now)
         return Series(
             key=key,
-            cell_seconds=params.seconds / params.points,
+            cell_seconds=points[1].ts - points[0].ts if len(points) > 1 else params.seconds,
             points=[as_feed(SeriesPoint, point) for point in points],
             marks=self._station.events.since(now - params.seconds),
         )
@@ -147,6 +145,8 @@ class Actions:
         return await asyncio.to_thread(self._report, params)
 
     def _report(self, params: ReportParams) -> Report:
+        from store.report import ReportError, report
+
         recorder = self._station.recorder
         recorder.flush_and_wait()
         try:
@@ -163,6 +163,8 @@ class Actions:
         return await asyncio.to_thread(self._export, params)
 
     def _export(self, params: ExportParams) -> str:
+        from store.export import ExportError, export
+
         recorder = self._station.recorder
         recorder.flush_and_wait()
         try:

@@ -3,7 +3,6 @@ every second. Keeps it in a small file, so that a new station goes on above the 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import OrderedDict
 from pathlib import Path
@@ -149,11 +148,12 @@ class PolicyPublisher:
 
 
 def _read(path: Path) -> PolicyFile | None:
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            remembered = msgspec.json.decode(path.read_bytes(), type=PolicyFile)
-            validate(remembered.state)
-            return remembered
-        except (OSError, ValueError) as error:
-            log.warning("%s could not be read and is begun anew: %s", path, error)
-    return None
+    if not path.exists():
+        return None
+    try:
+        remembered = msgspec.json.decode(path.read_bytes(), type=PolicyFile)
+        validate(remembered.state)
+    except (OSError, ValueError) as error:
+        log.warning("%s could not be read and is begun anew: %s", path, error)
+        return None
+    return remembered

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import duckdb
-from store.ingest import Ingest
-from store.windows import LiveWindows
 
 from engine.frames import Announcement, Frame
 from engine.records import ControlRecord, GapRecord
-from store.database import Store
+from store.database import Store, StoreError
+from store.ingest import Ingest
+from store.windows import LiveWindows
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,10 @@ class Recorder:
         """Apply what is queued, flush, end the thread, close the store. Blocks."""
         self._queue.put(Mark(threading.Event(), last=True))
         self._thread.join(timeout=60)
+        try:
+            self.ingest.close()  # rows that still waited for their sequence
+        except StoreError as error:
+            log.error("the last records could not be written: %s", error)
         self.store.close()
 
     def _run(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 from typing import Final
@@ -21,8 +22,15 @@ BAD_INPUT: Final = 2
 HELD: Final = 3
 
 
+def set_up_logging() -> None:
+    """Lines with time and place on stderr; httpx would tell every health check."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
 def run(options: StationOptions) -> int:
     """Serve until stopped. Errors go to stderr as one line."""
+    set_up_logging()
     directory = runtime_dir()
     logs = data_dir() / "logs"
     logs.mkdir(parents=True, exist_ok=True)

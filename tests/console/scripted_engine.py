@@ -117,9 +117,16 @@ def start_child(name: str) -> subprocess.Popen[bytes]:
 def main() -> None:
     telemetry = Path(os.environ["SPECDECK_SOCKET"])
     engine = os.environ["SPECDECK_ENGINE"]
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    children: list[subprocess.Popen[bytes]] = []
+
+    def end(*_: object) -> None:
+        for child in children:
+            child.kill()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
     if "--no-http" not in sys.argv:
-        children = [start_child("VLLM::EngineCore"[:15]), start_child("VLLM::Worker")]
+        children += [start_child("VLLM::EngineCore"[:15]), start_child("VLLM::Worker")]
         time.sleep(0.3)  # as the real one: its children are there before it answers
         assert all(child.poll() is None for child in children)
         socket_path = telemetry.with_name("vllm")

@@ -1,0 +1,77 @@
+"""Opening the console: on a station that runs, or on one that is started for it; and what happens when it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from console.cli.launcher import Launcher
+from console.cli.options import station_options
+from console.cli.outcomes import CHECK_FAILED, OK, BadInput, say
+from console.cli.station import running_station
+from console.statefile import RunningStation
+from engine.sockets import sockets
+
+SERVED_ELSEWHERE: Final = "the station ran under `specdeck serve`: whoever started that starts it again"
+
+
+def open_console(given: dict[str, Any]) -> int:
+    """Bare `specdeck`: the exit code."""
+    require_terminal("`specdeck serve` runs the station without one, `specdeck demo` shows it off without one")
+    station = running_station()
+    if station is not None:
+        say(f"a station runs already (pid {station.pid}): attaching; options for a new one are not used")
+        return show("run", reviver(station))
+    launcher = Launcher(station_options(**given))
+    launcher.spawn()  # and paint meanwhile: the console shows how the station and its engine come up
+    return show("run", launcher.revive)
+
+
+def reviver(station: RunningStation) -> Callable[[], str | None] | None:
+    """What starts a station again that was found running, should it die while its console is open."""
+    if station.info.foreground:
+        return lambda: SERVED_ELSEWHERE
+    launcher = Launcher.remembered()
+    return launcher.revive if launcher is not None else None
+
+
+def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: bool = False) -> int:
+    """Run the console until it is left, then do what was chosen. The exit code."""
+    from console.app.main import Outcome, run_console
+
+    places = sockets()
+    outcome = run_console(
+        places.feed,
+        places.snapshots,
+        read_only=read_only,
+        on_disconnect=revive,
+        intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
+    )
+    if outcome is Outcome.STOP:
+        return stop_all()
+    if outcome is Outcome.FAILED:
+        say("the console broke; everything goes on serving: `specdeck attach` opens another")
+        return CHECK_FAILED
+    station = running_station()
+    if station is not None:
+        say(f"still serving on {station.info.base_url}: come back with `specdeck attach`, end it with `specdeck stop`")
+    return OK
+
+
+def stop_all() -> int:
+    """End everything; the exit code."""
+    from console.cli.stop import end_everything
+
+    end_everything()
+    return OK
+
+
+def require_terminal(instead: str) -> None:
+    """Raises BadInput: there is no terminal to show a console on."""
+    from console.app.terminal import NoTerminalError
+    from console.app.terminal import require_terminal as check
+
+    try:
+        check()
+    except NoTerminalError as error:
+        raise BadInput(f"{error}; {instead}") from error
