@@ -1,4 +1,4 @@
-"""Gives rows their sequence and bucket, in batches; sets impossible ones apart; lets those of unknown sequences wait."""
+"""Gives rows their sequence and bucket, in batches. Impossible ones are set apart, those of unknown sequences wait."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Final, Self
 import duckdb
 
 from store import schema
+from store.sql import first_row
 
 Migration = Callable[[duckdb.DuckDBPyConnection], None]
 
@@ -42,6 +43,7 @@ class Store:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path | None, *, read_only: bool = False) -> None:
         self.connection = connection
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
         self.path = path
         self.read_only = read_only
 
@@ -81,6 +83,12 @@ class Store:
         _initialise(connection)
         return cls(connection, None)
 
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of one's own to the same database; closed with the store."""
+        cursor = self.connection.cursor()
+        self._cursors.append(cursor)
+        return cursor
+
     def size(self) -> int:
         """Bytes on disk, write-ahead log included."""
         if self.path is None:
@@ -89,8 +97,9 @@ class Store:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        with contextlib.suppress(duckdb.Error):
-            self.connection.close()
+        for connection in (*self._cursors, self.connection):
+            with contextlib.suppress(duckdb.Error):
+                connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +183,7 @@ def _version(connection: duckdb.DuckDBPyConnection, path: Path) -> int | None:
     found = None
     if "meta" in tables:
         with contextlib.suppress(duckdb.Error):
-            found = connection.execute("SELECT schema_version FROM meta").fetchone()
+            found = first_row(connection, "SELECT schema_version FROM meta")
     if found is None:
         raise StoreError(f"{path}: a DuckDB database, but no specdeck store (no schema version in it)")
     return int(found[0])

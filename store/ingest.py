@@ -68,7 +68,7 @@ class Ingest:
         edges: Edges = DEFAULT_EDGES,
     ) -> None:
         self.counts = IngestCounts()
-        self._stored = Stored(store.connection)
+        self._stored = Stored(store.cursor())
         self._writer = Writer(store)
         self._windows = windows
         self._edges = edges
@@ -167,6 +167,11 @@ class Ingest:
     last_broken: str | None = None
     """Why the last broken message was refused."""
 
+    @property
+    def buffered_rows(self) -> int:
+        """Rows that wait for the next flush."""
+        return self._writer.buffered_rows + self._rows.pending
+
     def note(self, text: str) -> None:
         """Keep a line for whoever reads the figures."""
         self._writer.add("notes", text)
@@ -235,6 +240,9 @@ class Ingest:
     def _engine_record(self, record: EngineRecord) -> None:
         current = self._current.get(record.engine)
         if current is not None and current.record is not None and record.boot == current.boot:
+            return
+        if current is not None and current.record is None:
+            self._introduce(current, record)  # its rows came before it in the trace
             return
         run = self._run(record.engine, record.boot or f"{record.engine}#{self._next_run}", record.ts)
         self._introduce(run, record)

@@ -13,6 +13,7 @@ import duckdb
 
 from store.counts import PREFILL
 from store.schema import CELL_SECONDS, RATIO_UNIT
+from store.sql import only_row
 
 BEHIND_SECONDS: Final = 20.0
 """A cell is rolled up this long after its end in record time: rows may wait 15 s for their sequence."""
@@ -38,12 +39,12 @@ def roll_up(connection: duckdb.DuckDBPyConnection, until: float) -> None:
     edge = until // CELL_SECONDS * CELL_SECONDS
     if edge <= done:
         return
-    bounds = connection.execute("SELECT min(id), max(id) FROM steps WHERE ts >= ? AND ts < ?", [done, edge]).fetchone()
-    if bounds is not None and bounds[0] is not None:
+    first, last = only_row(connection, "SELECT min(id), max(id) FROM steps WHERE ts >= ? AND ts < ?", [done, edge])
+    if first is not None:
         # The bounds on `step` let the scan skip what was rolled up long ago.
         source = (
             "(SELECT rows.*, ts FROM rows JOIN steps ON rows.step = steps.id "
-            f"WHERE rows.step BETWEEN {bounds[0]} AND {bounds[1]} AND ts >= {done!r} AND ts < {edge!r})"
+            f"WHERE rows.step BETWEEN {first} AND {last} AND ts >= {done!r} AND ts < {edge!r})"
         )
         connection.execute(_JOINT.format(source=source))
         connection.execute(_SEQUENCES.format(source=source))
@@ -60,5 +61,5 @@ def add_late(connection: duckdb.DuckDBPyConnection, relation: str, earliest: flo
 
 
 def rolled_up_to(connection: duckdb.DuckDBPyConnection) -> float:
-    found = connection.execute("SELECT rolled_up_to FROM meta").fetchone()
-    return float(found[0]) if found is not None else 0.0
+    (done,) = only_row(connection, "SELECT rolled_up_to FROM meta")
+    return float(done)

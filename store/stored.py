@@ -8,6 +8,7 @@ import msgspec
 from engine.records import EngineRecord
 from store.buckets import TAG_IDLE_SECONDS, UNATTRIBUTED, BucketBook, BucketName, Edges
 from store.runs import EngineRun, Known
+from store.sql import first_row, only_row
 
 
 class Stored:
@@ -18,14 +19,14 @@ class Stored:
 
     def next_ids(self) -> tuple[int, int, int]:
         """The first free run, sequence and step."""
-        found = self._connection.execute(
+        run, sequence, step = only_row(
+            self._connection,
             """SELECT 1 + greatest(coalesce((SELECT max(id) FROM engines), 0),
                     coalesce((SELECT max(engine_run) FROM steps), 0),
                     coalesce((SELECT max(engine_run) FROM sequences), 0)),
-                 1 + coalesce((SELECT max(id) FROM sequences), 0), 1 + coalesce((SELECT max(id) FROM steps), 0)"""
-        ).fetchone()
-        assert found is not None
-        return int(found[0]), int(found[1]), int(found[2])
+                 1 + coalesce((SELECT max(id) FROM sequences), 0), 1 + coalesce((SELECT max(id) FROM steps), 0)""",
+        )
+        return int(run), int(sequence), int(step)
 
     def buckets(self) -> list[tuple[int, BucketName]]:
         rows = self._connection.execute(
@@ -43,10 +44,11 @@ class Stored:
 
     def run(self, engine: str, boot: str, book: BucketBook) -> EngineRun | None:
         """The run of a boot that was recorded before, with the sequences that have not finished."""
-        found = self._connection.execute(
+        found = first_row(
+            self._connection,
             "SELECT id, record, last_frame, last_ts FROM engines WHERE engine = ? AND boot = ? ORDER BY id DESC",
             [engine, boot],
-        ).fetchone()
+        )
         if found is None:
             return None
         run = EngineRun(found[0], engine, boot)
@@ -61,10 +63,12 @@ class Stored:
         """Id and counted tag of a sequence that an earlier station stored."""
         if not run.adopted:
             return None
-        return self._connection.execute(
+        found = first_row(
+            self._connection,
             "SELECT id, workload FROM sequences WHERE engine_run = ? AND name = ? AND workload <> ? ORDER BY id DESC",
             [run.number, str(handle), UNATTRIBUTED],
-        ).fetchone()
+        )
+        return None if found is None else (int(found[0]), str(found[1]))
 
     def _unfinished(self, run: EngineRun, edges: Edges) -> list[tuple[int, Known]]:
         rows = self._connection.execute(

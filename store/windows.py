@@ -137,7 +137,7 @@ class LiveWindows:
     def step(self, engine: str, record: EngineRecord | None, step: PackedStep, matrix: Ints) -> None:
         """Note an engine's load. Where its batch K can't move, the executed K is the largest that was asked for."""
         self.recorded_since(step.ts - step.duration_ms / 1000)
-        self._load_ring.add(int(step.ts // CELL_SECONDS), [1, step.running])
+        self.add_load(int(step.ts // CELL_SECONDS), 1, step.running)
         executed: tuple[int, str] | None = (step.k_draft, step.limit_draft)
         if record is not None and (record.batch_k == "fixed" or record.data_parallel_size > 1):
             executed = _largest_asked(matrix)
@@ -150,6 +150,10 @@ class LiveWindows:
             policy=step.policy,
             last_frame=step.ts,
         )
+
+    def add_load(self, cell: int, steps: int, running: int) -> None:
+        """`steps` ended in 10-s cell number `cell`, with `running` sequences in all of them together."""
+        self._load_ring.add(cell, [steps, running])
 
     def live_sequences(self, engine: str, live: int) -> None:
         """An idle engine makes no steps: the last step's load ends with its sequences."""

@@ -52,7 +52,7 @@ class Writer:
     """The append side of a store. `add` and `add_rows` only buffer; `flush` writes all of it or nothing."""
 
     def __init__(self, store: Store) -> None:
-        self._connection = store.connection
+        self._connection = store.cursor()
         self._records: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
         self._batches: list[RowBatch] = []
         self._progress: dict[int, tuple[int, float | None]] = {}

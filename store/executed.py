@@ -1,0 +1,187 @@
+"""Executed K: when it changed, and where it was not what was configured without anything that explains it.
+
+Executed K of a step is `k_draft`; where the batch K can't move (a fixed method, data parallelism) it is the largest
+K that was asked for any of its rows, which was decided one step earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import msgspec
+import numpy as np
+
+from engine.records import LIMITS, EngineRecord, PolicyMode
+from engine.schedule import ScheduleError, lookup, parse_schedule
+from store.counts import PREFILL, Bools, Ints
+from store.figures import Mismatch, Transition
+
+UNEXPLAINED_STEPS: Final = 20
+"""A difference is a mismatch when it lasts for more steps than this."""
+
+_EXPLAINS: Final = [LIMITS.index(term) for term in ("hint", "lane", "operator", "fallback", "probe", "cap", "adaptive")]
+
+
+@dataclass(frozen=True)
+class ExecutedSteps:
+    """Steps of one run in order; arrays of one length. `k` executed, `limit` the term that set it, `batch` the number
+    of running sequences for which it was decided."""
+
+    engine: str
+    record: EngineRecord
+    number: Ints
+    ts: np.ndarray[Any, np.dtype[np.float64]]
+    running: Ints
+    batch: Ints
+    k: Ints
+    limit: Ints
+
+
+def judge(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> tuple[list[Transition], list[Mismatch]]:
+    """Transitions and mismatches of steps that ended in (start, end], Unix seconds, in the order of time."""
+    changes: list[Transition] = []
+    mismatches: list[Mismatch] = []
+    controls = _mode_controls(connection)
+    for steps in _runs(connection, end):
+        changes += [change for change in transitions(steps) if change.ts > start]
+        mismatches += [
+            mismatch
+            for mismatch in find_mismatches(steps, controls)
+            if (mismatch.ended is None or mismatch.ended > start) and mismatch.started <= end
+        ]
+    return sorted(changes, key=lambda change: change.ts), sorted(mismatches, key=lambda mismatch: mismatch.started)
+
+
+def transitions(steps: ExecutedSteps) -> Iterator[Transition]:
+    """Changes of the executed K inside one run."""
+    for place in np.flatnonzero(np.diff(steps.k)) + 1:
+        yield Transition(
+            engine=steps.engine,
+            step=int(steps.number[place]),
+            ts=float(steps.ts[place]),
+            from_k=int(steps.k[place - 1]),
+            to_k=int(steps.k[place]),
+            running=int(steps.running[place]),
+            limit=LIMITS[steps.limit[place]],
+        )
+
+
+def find_mismatches(steps: ExecutedSteps, controls: list[tuple[float, PolicyMode]]) -> Iterator[Mismatch]:
+    """Stretches in which the executed K was not the configured one.
+
+    A policy that the engine dropped or clamped is a mismatch at once; any other difference when it lasts for more than
+    `UNEXPLAINED_STEPS` and no policy term explains it. `controls`: modes that the operator set, by time.
+    """
+    modes = [(float("-inf"), steps.record.configured, steps.record.resolved), *(
+        (ts, mode, clamped(mode, steps.record.max_k)) for ts, mode in controls if ts >= steps.record.ts
+    )]  # fmt: skip
+    edges = np.searchsorted(steps.ts, [ts for ts, _, _ in modes], side="right").tolist()
+    for (started, configured, resolved), first, last in zip(modes, edges, [*edges[1:], len(steps.ts)], strict=True):
+        dropped = not same_policy(configured, resolved)
+        differs = steps.k[first:last] != expected_k(configured, steps.batch[first:last])
+        if not dropped:
+            differs &= ~np.isin(steps.limit[first:last], _EXPLAINS)
+        stretches = [s for s in _stretches(differs) if dropped or s[1] - s[0] > UNEXPLAINED_STEPS]
+        for begin, stop in stretches:
+            executed = steps.k[first + begin : first + stop]
+            yield Mismatch(
+                engine=steps.engine,
+                started=float(steps.ts[first + begin]),
+                ended=None if first + stop == len(steps.ts) else float(steps.ts[first + stop - 1]),
+                configured=msgspec.to_builtins(configured),
+                resolved=msgspec.to_builtins(resolved),
+                executed=int(np.bincount(executed).argmax()),
+                reason=resolved.reason,
+            )
+        if dropped and not stretches and last > first:
+            yield Mismatch(
+                engine=steps.engine,
+                started=max(started, steps.record.ts),
+                ended=None if last == len(steps.ts) else float(steps.ts[last - 1]),
+                configured=msgspec.to_builtins(configured),
+                resolved=msgspec.to_builtins(resolved),
+                executed=int(steps.k[last - 1]),
+                reason=resolved.reason,
+            )
+
+
+def expected_k(mode: PolicyMode, batch: Ints) -> Ints:
+    """K that a base policy gives at each batch size, before any other term."""
+    if mode.mode == "static":
+        return np.full(len(batch), mode.k or 0, dtype=np.int64)
+    if mode.mode == "off" or not mode.schedule:
+        return np.zeros(len(batch), dtype=np.int64)
+    try:
+        schedule = parse_schedule(mode.schedule)
+    except ScheduleError:
+        return np.full(len(batch), -1, dtype=np.int64)
+    sizes, place = np.unique(batch, return_inverse=True)
+    return np.array([lookup(schedule, max(1, int(size))) for size in sizes], dtype=np.int64)[place]
+
+
+def clamped(mode: PolicyMode, max_k: int) -> PolicyMode:
+    """The policy as an engine with this start-up maximum can execute it."""
+    reason = f"clamped to the engine's maximum of {max_k}"
+    if mode.k is not None and mode.k > max_k:
+        return msgspec.structs.replace(mode, k=max_k, reason=reason)
+    if mode.schedule is not None and any(k > max_k for _, _, k in mode.schedule):
+        lowered = [(first, last, min(k, max_k)) for first, last, k in mode.schedule]
+        return msgspec.structs.replace(mode, schedule=lowered, reason=reason)
+    return mode
+
+
+def same_policy(left: PolicyMode, right: PolicyMode) -> bool:
+    return (left.mode, left.k, left.schedule) == (right.mode, right.k, right.schedule)
+
+
+def _stretches(differs: Bools) -> list[tuple[int, int]]:
+    """Start and stop of each run of True."""
+    edges = np.flatnonzero(np.diff(np.r_[False, differs, False].astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _mode_controls(connection: duckdb.DuckDBPyConnection) -> list[tuple[float, PolicyMode]]:
+    """Modes that control records set: `after` is a mode, or a policy state that holds one."""
+    found = []
+    for ts, text in connection.execute("SELECT ts, after FROM controls WHERE after IS NOT NULL ORDER BY ts").fetchall():
+        after: Any = msgspec.json.decode(text)
+        mode = after.get("policy", after) if isinstance(after, dict) else None
+        if isinstance(mode, dict) and "mode" in mode:
+            try:
+                found.append((ts, msgspec.convert(mode, PolicyMode)))
+            except msgspec.ValidationError:
+                continue
+    return found
+
+
+def _runs(connection: duckdb.DuckDBPyConnection, end: float) -> Iterator[ExecutedSteps]:
+    for number, text in connection.execute("SELECT id, record FROM engines ORDER BY id").fetchall():
+        record = msgspec.json.decode(text, type=EngineRecord)
+        fixed = record.batch_k == "fixed" or record.data_parallel_size > 1
+        columns = connection.execute(_ASKED if fixed else _DRAFTED, [number, end]).fetchnumpy()
+        running = columns["running"].astype(np.int64)
+        if len(running):
+            yield ExecutedSteps(
+                engine=record.engine,
+                record=record,
+                number=columns["number"].astype(np.int64),
+                ts=columns["ts"],
+                running=running,
+                batch=np.r_[running[:1], running[:-1]] if fixed else running,
+                k=columns["k"].astype(np.int64),
+                limit=columns["term"].astype(np.int64),
+            )
+
+
+_DRAFTED: Final = """SELECT number, ts, running, k_draft AS k, limit_draft AS term FROM steps
+WHERE engine_run = ? AND ts <= ? ORDER BY id"""
+
+_ASKED: Final = f"""SELECT any_value(number) AS number, any_value(ts) AS ts, any_value(running) AS running,
+  max(k_asked) AS k, arg_max(limit_term, k_asked) AS term
+FROM steps JOIN rows ON rows.step = steps.id
+WHERE engine_run = ? AND ts <= ? AND cause <> {PREFILL} GROUP BY steps.id ORDER BY steps.id"""
+
+__all__ = ["ExecutedSteps", "clamped", "expected_k", "find_mismatches", "judge", "transitions"]

@@ -1,0 +1,139 @@
+"""Copies of a store for elsewhere, consistent while recording goes on: `.duckdb`, JSONL trace, Parquet folder, CSV.
+
+Everything is read in one transaction of a cursor of the open connection, so it shows one moment. The copy gets its
+name when it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import msgspec
+
+from store import schema
+from store.database import StoreError
+from store.records import stored_records
+from store.sql import first_row, only_row
+from store.trace import TraceWriter
+
+Kind = Literal["duckdb", "jsonl", "parquet", "csv"]
+
+
+class ExportResult(msgspec.Struct, frozen=True):
+    path: str
+    kind: Kind
+    bytes: int
+
+
+def kind_of(out: Path) -> Kind:
+    """The kind that a name stands for: `.duckdb`, `.jsonl`, `.jsonl.zst`, `.csv`; a name without an ending is a Parquet
+    folder.
+
+    Raises:
+        StoreError: another ending.
+    """
+    name = out.name
+    if name.endswith((".jsonl", ".jsonl.zst")):
+        return "jsonl"
+    if name.endswith((".duckdb", ".csv")):
+        return "duckdb" if name.endswith(".duckdb") else "csv"
+    if not out.suffix:
+        return "parquet"
+    raise StoreError(f"{out}: can't tell what to write; name it .duckdb, .jsonl, .jsonl.zst, .csv, or a Parquet folder")
+
+
+def export(connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | None = None) -> ExportResult:
+    """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
+
+    Raises:
+        StoreError: `out` exists, or can't be written.
+    """
+    out = Path(out)
+    chosen = kind or kind_of(out)
+    if out.exists():
+        raise StoreError(f"{out}: exists; choose another name, or remove it first")
+    partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
+    cursor = connection.cursor()
+    try:
+        _WRITERS[chosen](cursor, partial)
+        os.replace(partial, out)
+    except (OSError, duckdb.IOException) as error:
+        raise StoreError(f"{out}: can't be written: {error}") from error
+    finally:
+        _remove(partial)
+        cursor.close()
+    files = out.iterdir() if out.is_dir() else [out]
+    return ExportResult(str(out), chosen, sum(file.stat().st_size for file in files))
+
+
+def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+    # Made by our own definitions: DuckDB's COPY FROM DATABASE leaves the comments on columns behind.
+    with duckdb.connect(str(path)) as made:
+        schema.create(made)
+    (origin,) = only_row(cursor, "SELECT current_database()")
+    cursor.execute(f"ATTACH {_quoted(path)} AS exported")
+    try:
+        with _snapshot(cursor):
+            for table in schema.TABLES:
+                cursor.execute(f'INSERT INTO exported.{table} SELECT * FROM "{origin}".{table}')
+        cursor.execute("CHECKPOINT exported")
+    finally:
+        cursor.execute("DETACH exported")
+
+
+def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+    if first_row(cursor, "FROM engines LIMIT 1") is None:
+        raise StoreError("no engine was recorded yet, and a trace without one can't be read")
+    with TraceWriter(path) as writer, _snapshot(cursor):
+        for record in stored_records(cursor):
+            writer.write(record)
+
+
+def _to_parquet(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+    path.mkdir(parents=True)
+    with _snapshot(cursor):
+        for name in (*schema.TABLES, "row_facts", "bucket_metrics"):
+            cursor.execute(
+                f"COPY (FROM {name}) TO {_quoted(path / f'{name}.parquet')} (FORMAT parquet, COMPRESSION zstd)"
+            )
+
+
+def _to_csv(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+    with _snapshot(cursor):
+        cursor.execute(f"COPY (FROM row_facts ORDER BY ts, seq) TO {_quoted(path)} (FORMAT csv, HEADER)")
+
+
+_WRITERS: dict[Kind, Callable[[duckdb.DuckDBPyConnection, Path], None]] = {
+    "duckdb": _to_duckdb,
+    "jsonl": _to_jsonl,
+    "parquet": _to_parquet,
+    "csv": _to_csv,
+}
+
+
+@contextmanager
+def _snapshot(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    cursor.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    for leftover in (path, path.with_name(path.name + ".wal")):
+        leftover.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""Reads a store back as the records of a trace, in the order of their time: what `export` writes as JSONL."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import duckdb
+import msgspec
+
+from engine.records import (
+    CAUSES,
+    LIMITS,
+    ControlRecord,
+    EngineRecord,
+    FinishRecord,
+    GapRecord,
+    Record,
+    Row,
+    SequenceRecord,
+    StateRecord,
+    StepRecord,
+)
+from store.buckets import UNATTRIBUTED, UNTAGGED
+from store.schema import PROBES
+
+Timed = tuple[float, int, Record]
+"""Time, a rank that orders records of one time, the record."""
+
+_RANKS: Final = {kind: rank for rank, kind in enumerate(
+    (EngineRecord, StateRecord, ControlRecord, SequenceRecord, StepRecord, FinishRecord, GapRecord)
+)}  # fmt: skip
+
+_BATCH: Final = 50_000
+
+
+def stored_records(cursor: duckdb.DuckDBPyConnection) -> Iterator[Record]:
+    """All records. Workloads are written as they were counted, so that reading them again gives the same buckets."""
+    few = [*_engines(cursor), *_sequences(cursor), *_finishes(cursor), *_controls(cursor), *_gaps(cursor)]
+    few += [
+        _timed(StateRecord(ts, msgspec.json.decode(state)))
+        for ts, state in cursor.execute("SELECT ts, state FROM states").fetchall()
+    ]
+    few.sort(key=itemgetter(0, 1))
+    for _, _, record in heapq.merge(few, _steps(cursor), key=itemgetter(0, 1)):
+        yield record
+
+
+def _timed(record: Record) -> Timed:
+    return record.ts, _RANKS[type(record)], record
+
+
+def _engines(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    """Each run's record, before anything of the run."""
+    query = """SELECT record, least(ts, (SELECT min(ts) FROM sequences s WHERE s.engine_run = e.id),
+      (SELECT min(ts) FROM steps s WHERE s.engine_run = e.id)) FROM engines e ORDER BY id"""
+    for text, first in cursor.execute(query).fetchall():
+        record = msgspec.json.decode(text, type=EngineRecord)
+        yield first, _RANKS[EngineRecord], record
+
+
+def _sequences(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    query = """SELECT engine, name, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane, hint_error
+      FROM sequences s JOIN engines e ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
+    for engine, name, ts, workload, temperature, *rest in cursor.execute(query, [UNATTRIBUTED]).fetchall():
+        tag = None if workload == UNTAGGED else workload
+        yield _timed(SequenceRecord(engine, name, ts, tag, 0.0 if temperature is None else temperature, *rest))
+
+
+def _finishes(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    query = "SELECT engine, name, f.ts, reason, output_tokens FROM finishes f JOIN engines e ON engine_run = e.id"
+    for values in cursor.execute(query).fetchall():
+        yield _timed(FinishRecord(*values))
+
+
+def _controls(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    query = "SELECT ts, actor, action, workload, before, after, policy, why FROM controls"
+    for ts, actor, action, workload, before, after, policy, why in cursor.execute(query).fetchall():
+        yield _timed(ControlRecord(ts, actor, action, workload, _decoded(before), _decoded(after), policy, why))
+
+
+def _gaps(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    for values in cursor.execute("SELECT engine, ts, frames_lost, since, reason FROM gaps").fetchall():
+        yield _timed(GapRecord(*values))
+
+
+_STEP_QUERY: Final = """WITH facts AS (
+  SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause,
+    0 AS late, rows.rowid AS place
+  FROM rows JOIN sequences q ON sequence = q.id
+  UNION ALL
+  SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause, 1, rowid
+  FROM quarantine)
+SELECT s.id, engine, frame, number, s.ts, duration_ms, k_verify, k_draft, running, waiting, prefill_tokens, probe,
+  policy, limit_draft, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, facts.cause
+FROM steps s JOIN engines e ON engine_run = e.id LEFT JOIN facts ON facts.step = s.id
+ORDER BY s.ts, s.id, late, place"""
+_STEP_COLUMNS: Final = 14
+
+
+def _steps(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+    """Steps with their rows, impossible ones included: they were part of what came."""
+    for _, group in groupby(_fetched(cursor, _STEP_QUERY), key=itemgetter(0)):
+        lines = list(group)
+        _, engine, frame, number, ts, duration_ms, k_verify, k_draft, running, waiting, prefill, probe, policy, term = (
+            lines[0][:_STEP_COLUMNS]
+        )
+        yield _timed(
+            StepRecord(
+                engine, frame, number, ts, duration_ms, k_verify, k_draft, running, waiting,
+                [_row(line[_STEP_COLUMNS:]) for line in lines if line[_STEP_COLUMNS] is not None],
+                prefill, None if probe is None else PROBES[probe], policy, LIMITS[term],
+            )
+        )  # fmt: skip
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    seq, k_asked, term, proposed, drafted, invalid, accepted, emitted, context, cause = values
+    return Row(
+        seq, k_asked, _named(LIMITS, term, "max"), proposed, drafted, invalid, accepted, emitted, context,
+        _named(CAUSES, cause, "unknown"),
+    )  # fmt: skip
+
+
+def _named(names: tuple[Any, ...], code: int, otherwise: str) -> Any:
+    """A quarantined row may hold a code that names nothing."""
+    return names[code] if 0 <= code < len(names) else otherwise
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
+    cursor.execute(query)
+    while batch := cursor.fetchmany(_BATCH):
+        yield from batch
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

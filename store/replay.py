@@ -1,0 +1,63 @@
+"""Replay without a screen: a trace through the same ingest as live frames, in record time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from store.database import Store
+from store.figures import Report
+from store.ingest import Ingest
+from store.report import report
+from store.source import FLUSH_ROWS
+from store.trace import TraceNotes, read_records
+
+
+class ReplayResult(msgspec.Struct, frozen=True):
+    """What `specdeck replay --headless --json` prints. `alerts` stays empty until there is a judge."""
+
+    report: Report
+    alerts: list[dict[str, Any]]
+
+
+def replay_headless(
+    path: str | Path,
+    speed: float | None = None,
+    *,
+    on_progress: Callable[[float], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> ReplayResult:
+    """Replay a trace to its end and report on it.
+
+    Args:
+        speed: record seconds a wall second; None: as fast as it goes.
+        on_progress: called with the record time (Unix seconds) of each record.
+
+    Raises:
+        TraceError: the trace can't be read.
+        ValueError: a speed that is not positive.
+    """
+    if speed is not None and not speed > 0:
+        raise ValueError(f"speed: must be more than 0, or max, not {speed}")
+    notes = TraceNotes()
+    with Store.memory() as store:
+        ingest = Ingest(store)
+        clock: float | None = None
+        for record in read_records(path, notes):
+            if speed is not None:
+                if clock is not None and record.ts > clock:
+                    sleep((record.ts - clock) / speed)
+                clock = max(record.ts, clock if clock is not None else record.ts)
+            ingest.record(record)
+            if ingest.buffered_rows >= FLUSH_ROWS:
+                ingest.flush()
+            if on_progress is not None:
+                on_progress(record.ts)
+        for line in notes.lines():
+            ingest.note(line)
+        ingest.close()
+        return ReplayResult(report(store.connection, source=str(path)), [])

@@ -1,0 +1,56 @@
+"""Opens whatever figures can be taken from: a store's file, or a trace read into memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from store.database import Store, StoreError
+from store.ingest import Ingest
+from store.trace import TraceNotes, read_records
+
+
+def is_database(path: Path) -> bool:
+    """Whether the file says that it is DuckDB's."""
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def open_source(path: str | Path) -> Store:
+    """A store's file, opened for reading only, or a trace taken in through the same ingest as live frames.
+
+    Raises:
+        StoreError: no such file, or one of its kinds: busy, newer, or a trace that can't be read (`TraceError`).
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise StoreError(f"{path}: a folder; name a .duckdb file or a trace (.jsonl, .jsonl.zst)")
+    if not path.exists():
+        raise StoreError(f"{path}: no such file")
+    if is_database(path):
+        return Store.open(path, create=False, read_only=True)
+    store = Store.memory()
+    try:
+        take_in(path, Ingest(store))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def take_in(path: str | Path, ingest: Ingest) -> None:
+    """Read a whole trace into `ingest` and close it.
+
+    Raises:
+        TraceError: it can't be read.
+    """
+    notes = TraceNotes()
+    for record in read_records(path, notes):
+        ingest.record(record)
+        if ingest.buffered_rows >= FLUSH_ROWS:
+            ingest.flush()
+    for line in notes.lines():
+        ingest.note(line)
+    ingest.close()
+
+
+FLUSH_ROWS = 500_000
