@@ -41,12 +41,11 @@ def export(paths: tuple[str, ...], kind: str | None) -> None:
 def _write(source: str, target: object, kind: str | None) -> None:
     from pathlib import Path
 
-    from store.export import ExportError
-    from store.export import export as export_store
-
     from console.cli.sources import LIVE, opened
     from console.cli.station import ask
     from console.feed.protocol import ExportParams
+    from store.database import StoreError
+    from store.export import export as export_store
 
     path = Path(str(target))
     if source == LIVE:
@@ -54,6 +53,6 @@ def _write(source: str, target: object, kind: str | None) -> None:
         return
     with opened(source) as store:
         try:
-            export_store(store.connection, path, kind)
-        except (ExportError, OSError) as error:
-            raise BadInput(f"{path}: {error}") from error
+            export_store(store.connection, path, kind)  # type: ignore[arg-type]  # one of KINDS
+        except StoreError as error:
+            raise BadInput(str(error)) from error

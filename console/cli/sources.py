@@ -10,7 +10,7 @@ from typing import Final
 from console.cli.outcomes import BadInput, Unreachable
 from console.cli.station import ask, running_station
 from console.feed.protocol import ReportParams
-from store.database import NewerSchema, Store, StoreBusy, StoreError
+from store.database import Store, StoreBusy, StoreError
 from store.figures import Report
 
 LIVE: Final = "live"
@@ -36,7 +36,6 @@ def load_report(source: str, by: list[str] | None, window: float | None, at: flo
 def opened(source: str) -> Iterator[Store]:
     """A store or trace, opened for reading. Raises BadInput or Unreachable."""
     from store.source import open_source
-    from store.trace import TraceError
 
     if not Path(source).exists():
         raise BadInput(f"{source}: no such file; SOURCE is `live`, a .duckdb or a trace")
@@ -44,7 +43,7 @@ def opened(source: str) -> Iterator[Store]:
         store = open_source(Path(source))
     except StoreBusy as error:
         raise Unreachable(_busy(source, error)) from error
-    except (TraceError, NewerSchema, StoreError, OSError) as error:
+    except (StoreError, OSError) as error:
         raise BadInput(str(error)) from error
     try:
         yield store

@@ -31,6 +31,7 @@ from console.station.options import OWNED_ENGINE
 from console.station.snapshot import as_feed
 from engine.policy import PolicyError, PolicyState, policy_diff
 from engine.records import ControlRecord
+from store.database import StoreError
 from store.figures import BucketKey, Report
 
 if TYPE_CHECKING:
@@ -163,15 +164,15 @@ class Actions:
         return await asyncio.to_thread(self._export, params)
 
     def _export(self, params: ExportParams) -> str:
-        from store.export import ExportError, export
+        from store.export import export
 
         recorder = self._station.recorder
         recorder.flush_and_wait()
         try:
             with recorder.reading() as connection:
                 export(connection, Path(params.path), params.kind)
-        except (ExportError, OSError) as error:
-            raise FeedError("failed", f"export to {params.path}: {error}") from error
+        except StoreError as error:
+            raise FeedError("failed", str(error)) from error
         return params.path
 
     async def stop(self, params: StopParams, actor: str) -> None:

@@ -83,6 +83,10 @@ class EngineSupervisor:
         self._phases.begin("serving")
         return True
 
+    def was_left_behind(self) -> bool:
+        """Whether an engine ran here that nobody stopped, and that runs no more."""
+        return self._process is None and ManagedProcess.recall(self._state_file) is not None
+
     async def run(self) -> None:
         """For ever: bring up, watch, clean up, pause."""
         while True:

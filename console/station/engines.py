@@ -44,8 +44,6 @@ class KnownEngine:
         self.heard: float | None = None
         self.step_at: float | None = None
         self.executed: Executed | None = None
-        self.running = 0
-        self.waiting = 0
         self.mismatch: str | None = None
         self.mismatch_steps = 0
         self.mismatch_since: float | None = None
@@ -53,21 +51,26 @@ class KnownEngine:
     def lost(self, now: float) -> bool:
         return self.heard is not None and now - self.heard > LOST_AFTER_SECONDS
 
-    def take_announcement(self, message: Announcement, now: float) -> bool:
-        """Whether this is another process than before: a start or a restart."""
-        rebooted = message.boot != self.boot
-        if rebooted:
-            self.boot, self.boots = message.boot, self.boots + 1
-            self.executed, self.mismatch, self.mismatch_steps = None, None, 0
-            self.running = self.waiting = 0
-        if not message.sequences:
-            self.running = self.waiting = 0
+    def meet(self, boot: str) -> float | None:
+        """A message of `boot` comes. When the process before it was another: when that was last heard of."""
+        if boot == self.boot:
+            return None
+        last_heard = self.heard if self.boot is not None else None
+        self.boot, self.boots = boot, self.boots + 1
+        self.executed, self.mismatch, self.mismatch_steps = None, None, 0
+        return last_heard
+
+    def died_unseen(self, last_heard: float | None) -> None:
+        """It ran before this station began and is gone; `last_heard` by what is stored, None when nothing is."""
+        if last_heard is not None:
+            self.boot, self.boots, self.heard = "", 0, last_heard
+
+    def take_announcement(self, message: Announcement, now: float) -> None:
         self.record = message.record
         self.policy_applied = message.policy
         self.policy_error = message.policy_error
         self.frames_dropped = message.frames_dropped
         self.heard = now
-        return rebooted
 
     def take_frame(self, frame: Frame, state: PolicyState | None, now: float) -> None:
         """`state`: the policy that the frame is stamped with, None when this station never knew it."""
@@ -76,7 +79,6 @@ class KnownEngine:
         if step is None:
             return
         self.policy_applied = step.policy
-        self.running, self.waiting = step.running, step.waiting
         self.step_at = step.ts
         self.executed = executed(step, self.record)
         self._judge(step, state)

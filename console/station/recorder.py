@@ -81,6 +81,12 @@ class Recorder:
         finally:
             cursor.close()
 
+    def last_heard(self, engine: str) -> float | None:
+        """When the store last heard of an engine, Unix seconds."""
+        with self.reading() as connection:
+            found = connection.execute("SELECT max(last_ts) FROM engines WHERE engine = ?", [engine]).fetchone()
+        return float(found[0]) if found and found[0] is not None else None
+
     def highest_policy(self) -> int:
         """The highest policy version that the store knows of, 0 for none."""
         query = "SELECT greatest((SELECT max(policy) FROM controls), (SELECT max(policy) FROM steps))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -12,11 +13,14 @@ from console.station.engines import KnownEngine
 from console.station.policy import PolicyBook
 from console.station.recorder import Recorder
 from store.figures import Figures
+from store.windows import EngineLoad
 
 SNAPSHOT_SECONDS: Final = 0.25
 
 
-def engine_view(known: KnownEngine, supervisor: EngineSupervisor | None, book: PolicyBook, now: float) -> EngineView:
+def engine_view(
+    known: KnownEngine, supervisor: EngineSupervisor | None, book: PolicyBook, load: EngineLoad | None, now: float
+) -> EngineView:
     """One engine: its process from the supervisor (None when it is not ours), the rest from what it said."""
     record = known.record
     state = book.for_engine(known.engine)
@@ -28,8 +32,8 @@ def engine_view(known: KnownEngine, supervisor: EngineSupervisor | None, book: P
         executed_k=known.executed.k if known.executed else None,
         executed_limit=known.executed.limit if known.executed else None,
         mismatch=known.mismatch,
-        running=known.running,
-        waiting=known.waiting,
+        running=load.running if load is not None else 0,
+        waiting=load.waiting if load is not None else 0,
         policy_sent=state.version,
         policy_applied=known.policy_applied,
         policy_error=known.policy_error,
@@ -83,15 +87,17 @@ class Figured(msgspec.Struct, frozen=True):
     buckets: list[BucketView]
     total: Figures | None
     tokens_per_second: float | None
+    loads: dict[str, EngineLoad]
 
 
-def figured(recorder: Recorder, now: float) -> Figured:
+def figured(recorder: Recorder, engines: Iterable[str], now: float) -> Figured:
     """Read the live windows, under their lock."""
     with recorder.lock:
+        loads = {engine: load for engine in engines if (load := recorder.windows.engine_load(engine)) is not None}
         windows = recorder.windows.buckets(now)
         total = recorder.windows.total(now)
         rate = recorder.windows.tokens_per_second(now)
-    return Figured([as_feed(BucketView, window) for window in windows], total, rate)
+    return Figured([as_feed(BucketView, window) for window in windows], total, rate, loads)
 
 
 def store_view(recorder: Recorder) -> StoreView:

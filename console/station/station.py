@@ -140,6 +140,10 @@ class Station:
 
     def _policy_book(self) -> PolicyBook:
         adopted = self.supervisor is not None and self.supervisor.adopt()
+        if self.supervisor is not None and not adopted and self.supervisor.was_left_behind():
+            # It died while no station looked: what lies between its last record and its successor is an outage.
+            self.engines[OWNED_ENGINE].died_unseen(self.recorder.last_heard(OWNED_ENGINE))
+            self.supervisor.last_broken = "engine and station were down"
         return PolicyBook(
             state_path(self.sockets.directory, "policy"),
             PolicyMode(mode="static", k=self.options.max_k),
@@ -154,31 +158,30 @@ class Station:
         now = time.time()
         if isinstance(message, Frame):
             known = self._known(message.engine)
+            self._meet(known, message.boot, now)
             version = message.step.policy if message.step is not None else 0
             known.take_frame(message, self.book.at(version, message.engine), now)
         else:
-            self._take_announcement(message, now)
+            known = self._known(message.record.engine)
+            self._meet(known, message.boot, now)
+            self._take_announcement(known, message, now)
         self.recorder.put(Received(message, now))
 
-    def _take_announcement(self, message: Announcement, now: float) -> None:
+    def _meet(self, known: KnownEngine, boot: str, now: float) -> None:
+        """Another process under the same name: what lies between the two is an outage."""
+        last_heard = known.meet(boot)
+        if last_heard is None:
+            return
+        why = self.supervisor.last_broken if known.owned and self.supervisor is not None else None
+        reason = why or "the engine was started anew"
+        self.recorder.put(GapRecord(engine=known.engine, ts=now, frames_lost=0, since=last_heard, reason=reason))
+
+    def _take_announcement(self, known: KnownEngine, message: Announcement, now: float) -> None:
         record = message.record
-        known = self._known(record.engine)
-        heard_before = known.heard
-        if known.take_announcement(message, now):
-            self.tell(
-                "engine", f"{record.engine} announced itself: {record.target} · {record.method} · vLLM {record.vllm}"
-            )
-            if heard_before is not None:
-                why = self.supervisor.last_broken if known.owned and self.supervisor is not None else None
-                self.recorder.put(
-                    GapRecord(
-                        engine=record.engine,
-                        ts=now,
-                        frames_lost=0,
-                        since=heard_before,
-                        reason=why or "engine restarted",
-                    )
-                )
+        if known.record is None or known.record.boot != record.boot:
+            version = f"{record.target} · {record.method} · vLLM {record.vllm}"
+            self.tell("engine", f"{record.engine} announced itself: {version}")
+        known.take_announcement(message, now)
         if not known.owned and not self.book.chosen:
             self.book.leave_own(record.engine, record.configured)
         if self.book.raise_above(message.policy):
@@ -223,8 +226,11 @@ class Station:
         """The complete picture of this moment."""
         now = time.time()
         self._number += 1
-        figures = figured(self.recorder, now)
-        views = [engine_view(known, self._supervisor_of(known), self.book, now) for known in self.engines.values()]
+        figures = figured(self.recorder, self.engines, now)
+        views = [
+            engine_view(known, self._supervisor_of(known), self.book, figures.loads.get(known.engine), now)
+            for known in self.engines.values()
+        ]
         gateway = self.gateway.view()
         loss = loss_view(self.recorder)
         conditions = self._facts.conditions(views, self.engines, gateway, loss, self.recorder.error, now)
