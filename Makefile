@@ -30,7 +30,8 @@ check: setup ## format, lint, types, import contracts: seconds
 	@$(BIN)/lint-imports
 
 bench: setup ## the benchmarks, one after the other; they print ratios
-	@set -e; for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	@set -e; for file in tests/benchmarks/bench_*.py; do \
+	  echo "== $$file"; $(BIN)/python -m "$$(echo "$${file%.py}" | tr / .)"; done
 
 accept: setup ## the long measurements; writes tests/acceptance/*.json
 	@$(BIN)/python -m tests.acceptance $(ARGS)

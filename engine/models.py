@@ -186,7 +186,7 @@ def _convert_in_child(folder: Path, on_progress: Progress) -> None:
     ) as child:
         assert child.stderr is not None  # a pipe was asked for
         for line in child.stderr:
-            if line := line.rstrip():
+            if line := line.rstrip().removeprefix("specdeck: "):
                 tail.append(line)
                 on_progress(line)
     if child.returncode != 0 or not is_complete(folder):

@@ -169,7 +169,16 @@ def install_packages(engine: str) -> None:
     if free < SPACE_NEEDED[engine]:
         why = f"{free:.1f} GiB free in {ROOT}, {SPACE_NEEDED[engine]} GiB needed"
         raise SetupError(why, "free some space, then run make again")
+    forget_half_installed()
     pip("install", "--editable", f"{ROOT}[{engine},dev]")
+
+
+def forget_half_installed() -> None:
+    """A killed pip leaves packages that it later takes for installed. It writes INSTALLER after all their files."""
+    for metadata in VENV.glob("lib/python3.*/site-packages/*.dist-info"):
+        if not (metadata / "INSTALLER").exists():
+            say(f"{metadata.name.removesuffix('.dist-info')} was only half installed: installing it again")
+            shutil.rmtree(metadata)
 
 
 def remove_broken_companions() -> None:

@@ -125,6 +125,16 @@ def test_one_engine_is_not_installed_over_the_other(setup: ModuleType) -> None:
     assert "distclean" in failure.value.remedy
 
 
+def test_packages_that_a_killed_pip_left_half_installed_are_installed_again(setup: ModuleType) -> None:
+    site = setup.VENV / "lib" / "python3.11" / "site-packages"
+    for name in ("whole-1.0.dist-info", "half-1.0.dist-info"):
+        (site / name).mkdir(parents=True)
+        (site / name / "METADATA").touch()
+    (site / "whole-1.0.dist-info" / "INSTALLER").write_text("pip")
+    setup.forget_half_installed()
+    assert [path.name for path in site.iterdir()] == ["whole-1.0.dist-info"]
+
+
 def test_a_converted_model_is_looked_for_where_the_cache_is_now(
     setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
