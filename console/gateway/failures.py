@@ -39,8 +39,8 @@ class Failure(NamedTuple):
 
 
 _RETRY = ((b"retry-after", str(RETRY_AFTER_SECONDS).encode()),)
-# The request was not read to its end, so the connection cannot carry another one.
-_CLOSE = ((b"connection", b"close"),)
+# A refusal does not close the connection: a client that is still sending its body would meet a reset before it has read
+# why. The server reads the rest and drops it.
 
 ENGINE_UNAVAILABLE = Failure(
     503, "service_unavailable_error", "engine_unavailable",
@@ -64,19 +64,18 @@ ENGINE_GARBLED = Failure(
 SHUTTING_DOWN = Failure(
     503, "service_unavailable_error", "gateway_stopping",
     f"The gateway is being stopped. Try again in {RETRY_AFTER_SECONDS} s.",
-    _RETRY + _CLOSE,
+    (*_RETRY, (b"connection", b"close")),
 )  # fmt: skip
 
 WRONG_KEY = Failure(
     401, "invalid_request_error", "invalid_api_key",
     "Missing or wrong API key: send it as `Authorization: Bearer KEY`.",
-    ((b"www-authenticate", b"Bearer"), *_CLOSE),
+    ((b"www-authenticate", b"Bearer"),),
 )  # fmt: skip
 
 NOT_FORWARDABLE = Failure(
     400, "invalid_request_error", "bad_request",
     "The request's path or headers hold characters that HTTP/1.1 does not allow.",
-    _CLOSE,
 )  # fmt: skip
 
 
@@ -84,5 +83,4 @@ def body_too_large(limit: int) -> Failure:
     return Failure(
         413, "invalid_request_error", "request_too_large",
         f"The request body is larger than {limit} bytes, the most this gateway passes on (--max-body).",
-        _CLOSE,
     )  # fmt: skip

@@ -3,8 +3,8 @@
 `run` is the way in for the demo; `python -m console.traffic` is the same from a shell.
 """
 
-from console.traffic.plan import PROFILES, Profile
+from console.traffic.plan import PROFILES, Phase, Profile
 from console.traffic.progress import Progress, Result
 from console.traffic.runner import ServerUnreachable, run
 
-__all__ = ["PROFILES", "Profile", "Progress", "Result", "ServerUnreachable", "run"]
+__all__ = ["PROFILES", "Phase", "Profile", "Progress", "Result", "ServerUnreachable", "run"]

@@ -87,8 +87,10 @@ class _Run:
                 await self._send_plan(make_plan(self._profile, seed, scale), model)
                 await self._drain()
         finally:
-            reporting.cancel()
             await self._cancel_all()
+            reporting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reporting  # an error of the callback comes out here
         self._phase = "over"
         self._on_progress(self._progress(0.0))
         return Result(

@@ -90,7 +90,7 @@ async def fake_engine(path: Path, handler: Handler) -> AsyncIterator[None]:
         tasks.add(task)
         call = Call(reader, writer)
         try:
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
                 if await call.read_request():
                     await handler(call)
         finally:

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from fake_engine import Call, chat_engine, fake_engine
-from gateway_process import DEADLINE, Gateway, running_gateway
-from raw_client import raw_client
+
+from tests.console.fake_engine import Call, chat_engine, fake_engine
+from tests.console.gateway_process import DEADLINE, Gateway, running_gateway
+from tests.console.raw_client import raw_client
 
 
 @pytest.fixture
@@ -158,11 +159,11 @@ async def test_a_body_over_the_limit_is_413_declared_or_not(gateway: Gateway, cl
         await call.respond(b"ok")
 
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(12):
+        for _ in range(200):
             yield b"x" * 100_000
 
     async with fake_engine(gateway.upstream, read):
-        declared = await client.post(gateway.url + "/x", content=b"x" * 1_000_001)
+        declared = await client.post(gateway.url + "/x", content=b"x" * 20_000_000)
         undeclared = await client.post(gateway.url + "/x", content=pieces())
         fits = await client.post(gateway.url + "/x", content=b"x" * 1_000_000)
     assert (declared.status_code, undeclared.status_code, fits.status_code) == (413, 413, 200)

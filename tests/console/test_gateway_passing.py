@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from fake_engine import Call, fake_engine
-from gateway_process import DEADLINE, Gateway, running_gateway
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from raw_client import raw_client
+
+from tests.console.fake_engine import Call, fake_engine
+from tests.console.gateway_process import DEADLINE, Gateway, running_gateway
+from tests.console.raw_client import raw_client
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_engine import Call, chat_engine, fake_engine
-from gateway_process import DEADLINE, gateway_command, gateway_environment, running_gateway
-from raw_client import raw_client
+
+from tests.console.fake_engine import Call, chat_engine, fake_engine
+from tests.console.gateway_process import DEADLINE, gateway_command, gateway_environment, running_gateway
+from tests.console.raw_client import raw_client
 
 
 def _refused(folder: Path, *arguments: str) -> tuple[int, str]:
