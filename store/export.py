@@ -25,6 +25,10 @@ from store.trace import TraceWriter
 Kind = Literal["duckdb", "jsonl", "parquet", "csv"]
 
 
+class ExportError(StoreError):
+    """It can't be written: names the place and what to do."""
+
+
 class ExportResult(msgspec.Struct, frozen=True):
     path: str
     kind: Kind
@@ -36,7 +40,7 @@ def kind_of(out: Path) -> Kind:
     folder.
 
     Raises:
-        StoreError: another ending.
+        ExportError: another ending.
     """
     name = out.name
     if name.endswith((".jsonl", ".jsonl.zst")):
@@ -45,26 +49,28 @@ def kind_of(out: Path) -> Kind:
         return "duckdb" if name.endswith(".duckdb") else "csv"
     if not out.suffix:
         return "parquet"
-    raise StoreError(f"{out}: can't tell what to write; name it .duckdb, .jsonl, .jsonl.zst, .csv, or a Parquet folder")
+    raise ExportError(
+        f"{out}: can't tell what to write; name it .duckdb, .jsonl, .jsonl.zst, .csv, or a Parquet folder"
+    )
 
 
 def export(connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | None = None) -> ExportResult:
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
     Raises:
-        StoreError: `out` exists, or can't be written.
+        ExportError: `out` exists, or can't be written.
     """
     out = Path(out)
     chosen = kind or kind_of(out)
     if out.exists():
-        raise StoreError(f"{out}: exists; choose another name, or remove it first")
+        raise ExportError(f"{out}: exists; choose another name, or remove it first")
     partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
     cursor = connection.cursor()
     try:
         _WRITERS[chosen](cursor, partial)
         os.replace(partial, out)
     except (OSError, duckdb.IOException) as error:
-        raise StoreError(f"{out}: can't be written: {error}") from error
+        raise ExportError(f"{out}: can't be written: {error}") from error
     finally:
         _remove(partial)
         cursor.close()
@@ -89,7 +95,7 @@ def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
     if first_row(cursor, "FROM engines LIMIT 1") is None:
-        raise StoreError("no engine was recorded yet, and a trace without one can't be read")
+        raise ExportError("no engine was recorded yet, and a trace without one can't be read")
     with TraceWriter(path) as writer, _snapshot(cursor):
         for record in stored_records(cursor):
             writer.write(record)

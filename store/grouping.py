@@ -1,16 +1,23 @@
-"""Groups a batch of rows by bucket and 10-s cell into what each tally and each ring has to add."""
+"""Groups a batch of rows by bucket and 10-s cell into what each tally and each ring has to add.
+
+Counting sorts over dense numbers: a batch has few buckets, few shapes of rows and a bounded number of sequences.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from engine.frames import UNKNOWN
-from store.counts import PREFILL, Ints, TallyChange
-from store.rowbatch import ACCEPTED, CAUSE, DRAFTED, EMITTED, K_ASKED, PROPOSED, RowBatch
+from store.counts import PREFILL, Bools, Ints, TallyChange, pack
+from store.rowbatch import ACCEPTED, CAUSE, DRAFTED, EMITTED, K_ASKED, LIMIT, PROPOSED, RowBatch
 from store.schema import CELL_SECONDS
+
+_SPREAD: Final = 1 << 20
+"""Numbers that lie within this range are made dense by a table, others by sorting."""
 
 
 @dataclass(frozen=True)
@@ -26,42 +33,78 @@ class CellChange:
 
 
 def changes(batch: RowBatch) -> Iterator[CellChange]:
-    """One change for each bucket and cell that occurs in the batch."""
-    cells = (batch.raw.ts // CELL_SECONDS).astype(np.int64)
-    place = cells << 24 | batch.bucket
-    if len(place) and (place[0] == place).all():  # the usual case at low load; saves a sort
-        yield _change(batch, int(place[0]))
-        return
-    order = np.argsort(place, kind="stable")
-    ordered = place[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    for members in np.split(order, starts[1:]):
-        yield _change(batch.take(members), int(place[members[0]]))
-
-
-def _change(batch: RowBatch, place: int) -> CellChange:
+    """One change for each bucket and cell that occurs in the batch, in no particular order."""
     matrix = batch.raw.matrix
+    cells = (batch.raw.ts // CELL_SECONDS).astype(np.int64)
+    places, place = dense(cells << 24 | batch.bucket)
     draft, decode = batch.draft, matrix[CAUSE] != PREFILL
-    ratio = batch.ratios()
-    known = matrix[PROPOSED] != UNKNOWN
+    ratio, known = batch.ratios(), matrix[PROPOSED] != UNKNOWN
     ones = np.ones(len(batch), dtype=np.int64)
+
+    shapes, shape = _shapes(matrix)
     joint = _summed(
-        batch.codes(),
-        ones, matrix[EMITTED], np.where(known, matrix[PROPOSED], 0), np.where(known, matrix[DRAFTED], 0),
+        len(places), place, shapes, shape,
+        (ones, matrix[EMITTED], np.where(known, matrix[PROPOSED], 0), np.where(known, matrix[DRAFTED], 0)),
     )  # fmt: skip
-    sequences = _summed(batch.sequence, ones, draft.astype(np.int64), ratio)
-    sums = [
-        int(draft.sum()), int(ratio.sum()), int(matrix[DRAFTED][decode].sum()), int(matrix[ACCEPTED][decode].sum()),
-        int(decode.sum()), int(matrix[K_ASKED][decode].sum()), int(matrix[EMITTED].sum()),
-    ]  # fmt: skip
-    last_seen = float(batch.raw.ts.max())
-    return CellChange(place & 0xFFFFFF, place >> 24, last_seen, TallyChange(joint, sequences), sums)
+    sequences, sequence = dense(batch.sequence)
+    totals = _summed(len(places), place, sequences, sequence, (ones, draft, ratio))
+    sums = zip(
+        *(
+            _sum(place, len(places), column)
+            for column in (
+                draft, ratio, matrix[DRAFTED] * decode, matrix[ACCEPTED] * decode, decode, matrix[K_ASKED] * decode,
+                matrix[EMITTED],
+            )
+        ),
+        strict=True,
+    )  # fmt: skip
+    last_seen = np.zeros(len(places))
+    np.maximum.at(last_seen, place, batch.raw.ts)
+    for number, added in enumerate(sums):
+        where = int(places[number])
+        change = TallyChange(joint[number], totals[number])
+        yield CellChange(where & 0xFFFFFF, where >> 24, float(last_seen[number]), change, [int(n) for n in added])
 
 
-def _summed(keys: Ints, *columns: Ints) -> dict[int, list[int]]:
-    """Sums of `columns` for each distinct key."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    sums = np.stack([np.add.reduceat(column[order], starts) for column in columns], axis=1)
-    return dict(zip(ordered[starts].tolist(), sums.tolist(), strict=True))
+def dense(values: Ints) -> tuple[Ints, Ints]:
+    """The distinct values, ascending, and for each value its place among them."""
+    if not len(values):
+        return values, values
+    low = int(values.min())
+    spread = int(values.max()) - low + 1
+    if spread > _SPREAD:
+        return np.unique(values, return_inverse=True)
+    present = np.zeros(spread, dtype=bool)
+    present[values - low] = True
+    distinct = np.flatnonzero(present)
+    places = np.empty(spread, dtype=np.int64)
+    places[distinct] = np.arange(len(distinct))
+    return distinct + low, places[values - low]
+
+
+def _shapes(matrix: Ints) -> tuple[Ints, Ints]:
+    """The distinct packed keys of the joint histogram, in any order, and for each row its place among them."""
+    columns = [matrix[column] for column in (K_ASKED, LIMIT, DRAFTED, ACCEPTED, CAUSE)]
+    if max(int(column.max()) for column in columns) > 15:
+        return dense(pack(*columns))
+    k_asked, limit, drafted, accepted, cause = columns
+    small, place = dense((((k_asked << 4 | limit) << 4 | drafted) << 4 | accepted) << 4 | cause)
+    return pack(small >> 16, small >> 12 & 15, small >> 8 & 15, small >> 4 & 15, small & 15), place
+
+
+def _summed(
+    groups: int, group: Ints, keys: Ints, key: Ints, columns: tuple[Ints | Bools, ...]
+) -> list[dict[int, list[int]]]:
+    """For each group a mapping from key to the sums of `columns`. `group` and `key` are dense numbers of each row."""
+    pairs, pair = dense(group * len(keys) + key)
+    sums = np.stack([_sum(pair, len(pairs), column) for column in columns], axis=1).tolist()
+    mappings: list[dict[int, list[int]]] = [{} for _ in range(groups)]
+    owners, names = pairs // len(keys), keys[pairs % len(keys)]
+    for owner, name, amounts in zip(owners.tolist(), names.tolist(), sums, strict=True):
+        mappings[owner][name] = amounts
+    return mappings
+
+
+def _sum(place: Ints, size: int, column: Ints | Bools) -> Ints:
+    """Sums of a column by dense place: exact, since a batch's sums stay below 2⁵³."""
+    return np.bincount(place, weights=column, minlength=size).astype(np.int64)

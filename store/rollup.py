@@ -26,7 +26,7 @@ SELECT {_CELL} AS cell, bucket, k_asked, limit_term, drafted, accepted, cause, c
 FROM {{source}} GROUP BY ALL"""
 
 DRAFT_STEP: Final = f"(cause <> {PREFILL} AND drafted > 0)"
-RATIO: Final = f"coalesce(sum((accepted::BIGINT * {RATIO_UNIT}) // drafted) FILTER ({DRAFT_STEP}), 0)"
+RATIO: Final = f"coalesce(sum((accepted::BIGINT * {RATIO_UNIT}) // greatest(drafted, 1)) FILTER ({DRAFT_STEP}), 0)"
 
 _SEQUENCES: Final = f"""INSERT INTO sequence_rollup_10s
 SELECT {_CELL} AS cell, bucket, sequence, count(*), count(*) FILTER ({DRAFT_STEP}), {RATIO}

@@ -238,7 +238,7 @@ _SUMS = """
   coalesce(sum(count * drafted) FILTER (decode), 0) AS drafted,
   coalesce(sum(count * accepted) FILTER (decode), 0) AS accepted,
   sum(emitted) AS emitted,
-  sum(count * accepted / drafted) FILTER (decode AND drafted > 0)
+  sum(count * accepted / greatest(drafted, 1)) FILTER (decode AND drafted > 0)
     / sum(count) FILTER (decode AND drafted > 0) AS alpha,
   sum(count * accepted) FILTER (decode) / nullif(sum(count * drafted) FILTER (decode), 0) AS pooled_acceptance,
   sum(count * accepted) FILTER (decode) / nullif(coalesce(sum(count * accepted) FILTER (decode), 0)

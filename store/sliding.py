@@ -20,7 +20,7 @@ class SlidingTally:
     def sequences(self) -> int:
         return len(self.total.sequences)
 
-    def add(self, cell_start: int, change: TallyChange) -> None:
+    def add(self, cell_start: int, change: Tally | TallyChange) -> None:
         """Add what came in the 10-s cell that starts at `cell_start`."""
         number = cell_start // self.cell_seconds
         self._cell(number).add(change)

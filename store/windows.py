@@ -16,7 +16,7 @@ import numpy as np
 from engine.frames import PackedStep
 from engine.records import LIMITS, EngineRecord
 from store.buckets import BucketName
-from store.counts import Ints
+from store.counts import Ints, Tally
 from store.figures import BucketKey, Figures, Window
 from store.grouping import CellChange, changes
 from store.metrics import divided, figures
@@ -36,6 +36,7 @@ KEEP_SEQUENCES: Final = 20
 SPARK_POINTS: Final = 30
 SPARK_CELLS: Final = 3
 _SECOND_BINS: Final = 120
+_MAX_UNSETTLED: Final = 6
 
 
 class BucketWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,18 +71,28 @@ class _Group:
     def __init__(self, spans: tuple[tuple[float, int, str], ...]) -> None:
         self.windows = [SlidingTally(seconds, cell) for seconds, cell, _ in spans]
         self.ring = Ring()
+        self._unsettled: dict[int, Tally] = {}
         self.last_seen = 0.0
         self.shown: int | None = None
         self.cached: tuple[int, Figures] | None = None
 
     def add(self, change: CellChange) -> None:
-        for window in self.windows:
-            window.add(change.cell * CELL_SECONDS, change.change)
+        self._unsettled.setdefault(change.cell, Tally()).add(change.change)
+        if len(self._unsettled) > _MAX_UNSETTLED:
+            self.settle()
         self.ring.add(change.cell, change.sums)
         self.last_seen = max(self.last_seen, change.last_seen)
-        self.cached = None
 
-    def expire(self, now: float) -> None:
+    def settle(self) -> None:
+        """Let the windows have what has come: rows come far more often than anybody looks."""
+        for cell, tally in self._unsettled.items():
+            for window in self.windows:
+                window.add(cell * CELL_SECONDS, tally)
+            self.cached = None
+        self._unsettled.clear()
+
+    def bring_to(self, now: float) -> None:
+        self.settle()
         for window in self.windows:
             if window.expire(now):
                 self.cached = None
@@ -178,7 +189,7 @@ class LiveWindows:
         """The buckets that were seen in the last six hours, in the order of their keys."""
         shown = []
         for key, group in sorted(self._groups.items()):
-            group.expire(now)
+            group.bring_to(now)
             if group.last_seen < now - KEPT_SECONDS:
                 del self._groups[key]
                 continue
@@ -197,7 +208,7 @@ class LiveWindows:
 
     def total(self, now: float) -> Figures | None:
         """All buckets pooled; None while there is nothing in six hours."""
-        self._pool.expire(now)
+        self._pool.bring_to(now)
         if not self._pool.windows[-1].total:
             return None
         return self._figures(self._pool, self._place(self._pool), now, BucketKey(None, None, None, None))
