@@ -38,7 +38,10 @@ from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
 
 START_SECONDS = 900.0
-REPEAT = "Repeat this list three times, exactly: red, green, blue, amber, violet, ochre, teal, indigo."
+REPEAT = (
+    "Copy this text word for word, then copy it once more: The red fox ran over the green hill. The red fox ran over "
+    "the blue hill. The red fox ran over the grey hill. The red fox ran over the white hill."
+)
 WRITE = "Write a short story about a lighthouse keeper who finds a map."
 
 
@@ -140,6 +143,8 @@ def check(spec: EngineSpec, places: Path) -> dict[str, Any]:
     report["telemetry_errors"] = station.errors[:5]
     report["left_behind"] = [stat.name for stat in process.leftovers()]
     same = all(request["same"] for request in report["requests"])
+    if not any(request.get("steps") for request in report["requests"]):
+        same, report["failure"] = False, "nothing was drafted: nothing was compared"
     report["passed"] = bool(same and report["engine"] and not station.errors and not report["left_behind"])
     return report
 
