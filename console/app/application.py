@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar, Final
 
 import msgspec
@@ -46,7 +47,7 @@ def _engine_screen() -> Screen[None]:
 class SpecdeckApp(App[Outcome], inherit_bindings=False):
     """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
     MODES: ClassVar = {"live": LiveScreen, "engine": _engine_screen}

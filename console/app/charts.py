@@ -1,7 +1,8 @@
 """Small charts as text: sparkline, bars, braille line, stepped area. Pure: numbers in, strings out.
 
-Own code instead of plotext: the whole need is a line and an area on a time axis. `textual_plotext` costs 30 ms of the
-first paint and redraws a figure in about 4 ms where this takes well under one (both measured on two cores).
+Own code instead of plotext: the whole need is a line and an area on a time axis. Measured on two cores, importing
+`textual_plotext` adds 30 ms to the first paint, a figure of 58×11 takes it 5 ms where `bucket_charts` takes 0.2 ms, and
+it joins a line over a gap, where nothing was measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Widgets that show lines of spans and repaint only the lines that changed.
 
-Stock DataTable was measured against this (`tests/benchmarks/bench_first_paint.py` is about the start; the figures of
-the table are in the docstring of `bucket_table`). All views are pure functions of a picture and a size; these widgets
-are the only place where a role becomes a style.
+All views are pure functions of a picture and a size; these widgets are the only place where a role becomes a style.
 """
 
 from __future__ import annotations

@@ -64,6 +64,11 @@ class LiveScreen(DeckScreen):
     def selected(self) -> BucketView | None:
         return self.deck.picture.bucket(self.table.cursor)
 
+    @property
+    def has_series(self) -> bool:
+        """The charts show the selected bucket."""
+        return self._series is not None and self._series_key == self.table.cursor
+
     def on_mount(self) -> None:
         self.query_one("#filter").display = False
         self.table.focus()
@@ -107,7 +112,7 @@ class LiveScreen(DeckScreen):
 
     def _draw_charts(self, picture: Picture) -> None:
         bucket = self.selected
-        series = self._series if self._series_key == self.table.cursor else None
+        series = self._series if self.has_series else None
         self.query_one("#alpha-panel", Panel).caption(alpha_title(bucket, CHART_SECONDS))
         self.query_one("#load-panel", Panel).caption("K executed and load")
         engine = picture.engines[0] if picture.engines else None

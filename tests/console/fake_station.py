@@ -2,8 +2,8 @@
 
 For tests of the feed client, and by hand to look at the console:
 
-    python tests/console/fake_station.py DIR [--buckets N] [--scene live|starting|empty|alerting|mismatched]
-    python tests/console/fake_station.py DIR --console     # the console on such a station, from another terminal
+    python -m tests.console.fake_station DIR [--buckets N] [--scene live|starting|empty|alerting|mismatched]
+    python -m tests.console.fake_station DIR --console     # the console on such a station, from another terminal
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import scenes
 import zmq
 import zmq.asyncio
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from console.feed.messages import FEED_VERSION, Snapshot
 from console.feed.protocol import ErrorObject, Hello, LogChunk, PolicyResult, Reply, Request
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
+from tests.console import scenes
 
 SCENES = {
     "live": scenes.live,

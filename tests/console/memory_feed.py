@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
 import msgspec
-import scenes
 
-from console.feed.client import FeedError, Update
+from console.feed.client import FeedError, Silence, Update
 from console.feed.protocol import LogChunk, Method, PolicyResult
 from engine.records import PolicyMode
+from tests.console import scenes
 
 Result = TypeVar("Result")
 
@@ -23,8 +23,20 @@ class MemoryFeed:
         self._updates: asyncio.Queue[Update] = asyncio.Queue()
         for update in updates:
             self._updates.put_nowait(update)
+        self._asking = False
+        self._last: Update | None = None
+        self.log = LogChunk("~/.local/share/specdeck/logs/e0.log", scenes.LOG, len(scenes.LOG))
         self.asked: list[tuple[str, Any]] = []
         self.refusal: FeedError | None = None
+
+    @property
+    def taken_in(self) -> bool:
+        """Everything said so far was drawn: the app has come back for more."""
+        return self._updates.empty() and self._asking
+
+    @property
+    def connected(self) -> bool:
+        return not isinstance(self._last, Silence)
 
     def say(self, update: Update) -> None:
         self._updates.put_nowait(update)
@@ -34,7 +46,10 @@ class MemoryFeed:
 
     async def snapshots(self) -> AsyncGenerator[Update, None]:
         while True:
-            yield await self._updates.get()
+            self._asking = True
+            self._last = await self._updates.get()
+            self._asking = False
+            yield self._last
 
     async def request(
         self, method: Method, params: msgspec.Struct | None, result_type: type[Result], timeout: float = 5.0
@@ -44,8 +59,7 @@ class MemoryFeed:
         if method == "series":
             answer: Any = scenes.series(scenes.BucketKey(*built["key"]), built["points"], built["seconds"])
         elif method == "engine_log":
-            begun = built["offset"] < 0
-            answer = LogChunk("~/.local/share/specdeck/logs/e0.log", scenes.LOG if begun else "", len(scenes.LOG))
+            answer = self.log if built["offset"] != self.log.offset else LogChunk(self.log.path, "", self.log.offset)
         elif self.refusal is not None:
             raise self.refusal
         elif method == "policy_set":

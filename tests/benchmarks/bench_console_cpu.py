@@ -1,0 +1,116 @@
+"""What the console costs: CPU at 4 snapshots a second with 200 buckets, and from a key to its paint.
+
+Prints shares of a core and milliseconds, beside a stock DataTable that is given the same cells. To hold (design §11):
+15 % of a core; 50 ms p95 from key to paint.
+
+    python -m tests.benchmarks.bench_console_cpu
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from textual.app import App, ComposeResult
+from textual.events import Key
+from textual.screen import Screen
+from textual.widgets import DataTable
+
+from console.app.application import SpecdeckApp
+from console.app.columns import RowFacts, fit_columns, make_columns
+from console.app.spans import text_of
+from console.feed.messages import Snapshot
+from tests.console import memory_feed, scenes
+
+BUCKETS, SNAPSHOTS, KEYS, SIZE = 200, 80, 200, (120, 36)
+PER_SECOND = 4
+
+
+def snapshots() -> list[Snapshot]:
+    return [
+        scenes.live(number=number, buckets=scenes.many_buckets(BUCKETS, number * 0.05)) for number in range(SNAPSHOTS)
+    ]
+
+
+class PaintingApp(SpecdeckApp):
+    """Says when something was painted. (Textual offers no public hook for it; a pilot's own waits are longer.)"""
+
+    def __init__(self, feed: memory_feed.MemoryFeed) -> None:
+        super().__init__(feed)
+        self.painted = asyncio.Event()
+
+    def _display(self, screen: Screen[object], renderable: object) -> None:
+        super()._display(screen, renderable)
+        self.painted.set()
+
+
+async def own_table() -> tuple[float, list[float]]:
+    """CPU seconds a snapshot, and the seconds from each key to the end of its paint."""
+    feed = memory_feed.MemoryFeed(scenes.live(buckets=scenes.many_buckets(BUCKETS)))
+    app = PaintingApp(feed)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause(0.5)
+        began = time.process_time()
+        for snapshot in snapshots():
+            app.receive(snapshot)
+            await pilot.pause()
+        cpu = (time.process_time() - began) / SNAPSHOTS
+        waits = []
+        for number in range(KEYS):
+            app.painted.clear()
+            started = time.perf_counter()
+            app.post_message(Key("down" if number % 40 < 20 else "up", None))
+            await app.painted.wait()
+            waits.append(time.perf_counter() - started)
+            await asyncio.sleep(0.02)
+    return cpu, waits
+
+
+class StockTable(App[None]):
+    """The same cells in a DataTable, each changed one set with `update_cell`."""
+
+    def compose(self) -> ComposeResult:
+        yield DataTable()
+
+    def on_mount(self) -> None:
+        self._shown: dict[tuple[str, str], str] = {}
+        self._layout = fit_columns(make_columns(4, False), 116)
+        table = self.query_one(DataTable)
+        for column, width in self._layout:
+            table.add_column(column.title, width=width, key=column.id)
+        for number in range(BUCKETS):
+            table.add_row(*("" for _ in self._layout), key=str(number))
+
+    def show(self, snapshot: Snapshot) -> None:
+        table = self.query_one(DataTable)
+        for number, bucket in enumerate(snapshot.buckets):
+            for column, width in self._layout:
+                text = text_of(column.cell(RowFacts(bucket, snapshot.ts), width))
+                if self._shown.get((str(number), column.id)) != text:
+                    self._shown[(str(number), column.id)] = text
+                    table.update_cell(str(number), column.id, text)
+
+
+async def stock_table() -> float:
+    app = StockTable()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause(0.5)
+        began = time.process_time()
+        for snapshot in snapshots():
+            app.show(snapshot)
+            await pilot.pause()
+        return (time.process_time() - began) / SNAPSHOTS
+
+
+def main() -> None:
+    cpu, waits = asyncio.run(own_table())
+    stock = asyncio.run(stock_table())
+    waits.sort()
+    half, most = waits[KEYS // 2] * 1e3, waits[KEYS * 95 // 100] * 1e3
+    print(f"console, {BUCKETS} buckets at {PER_SECOND} Hz: {cpu * PER_SECOND:.1%} of a core (≤ 15 %)")
+    print(f"a DataTable alone with the same cells: {stock * PER_SECOND:.1%} of a core, {stock / cpu:.1f} times as much")
+    print(f"key to paint, {KEYS} keys: p50 {half:.0f} ms, p95 {most:.0f} ms (≤ 50 ms)")
+
+
+if __name__ == "__main__":
+    main()

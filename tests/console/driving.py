@@ -1,0 +1,62 @@
+"""How the tests drive the app: a frozen clock, a feed in memory, waiting for conditions instead of sleeping."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from console.app.application import SpecdeckApp
+from console.app.live_screen import LiveScreen
+from console.feed.client import Update
+from tests.console import scenes
+from tests.console.memory_feed import MemoryFeed
+
+WIDE, NARROW = (120, 36), (80, 24)
+
+
+def make_app(*updates: Update, **options: Any) -> tuple[SpecdeckApp, MemoryFeed]:
+    feed = MemoryFeed(*updates)
+    return SpecdeckApp(feed, now=lambda: scenes.NOW, **options), feed
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Wait for a condition, for at most 30 s."""
+    for _ in range(600):
+        if condition():
+            await pilot.pause()
+            return
+        await pilot.pause(0.05)
+    raise AssertionError(f"still not so after 30 s: {condition}")
+
+
+async def settled(pilot: Pilot[Any]) -> None:
+    """Wait until everything the feed said is drawn, the charts included."""
+    app = pilot.app
+    assert isinstance(app, SpecdeckApp)
+    feed = app.feed
+    assert isinstance(feed, MemoryFeed)
+    await until(pilot, lambda: feed.taken_in)
+    screen = app.screen
+    if isinstance(screen, LiveScreen) and app.picture.snapshot and app.picture.snapshot.buckets and feed.connected:
+        await until(pilot, lambda: not screen.query_one("#charts").display or screen.has_series)
+    await pilot.pause()
+
+
+@asynccontextmanager
+async def running(
+    *updates: Update, size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[SpecdeckApp, MemoryFeed, Pilot[Any]]]:
+    app, feed = make_app(*updates, **options)
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        yield app, feed, pilot
+
+
+def text_on(app: SpecdeckApp) -> str:
+    """The whole screen as text, line by line."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips()  # the one place that needs to see what is painted
+    return "\n".join(strip.text[:width] for strip in lines[:height])

@@ -1,0 +1,126 @@
+"""The registry of keys: nothing is bound twice, and every key does something where it is offered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Log
+
+from console.app import actions
+from console.app.actions import ACTIONS, Action, Context
+from console.app.application import SpecdeckApp
+from console.app.bucket_table import BucketTable
+from tests.console import scenes
+from tests.console.driving import running, settled
+
+BASE: tuple[Context, ...] = ("live", "engine")
+DIALOGS: tuple[Context, ...] = ("choose", "confirm", "leave", "page")
+FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
+
+WAY_THERE: dict[Context, tuple[str, ...]] = {
+    "everywhere": (),
+    "live": (),
+    "engine": ("7",),
+    "choose": ("m", "up"),
+    "confirm": ("m", "up", "enter"),
+    "leave": ("q",),
+    "page": ("question_mark",),
+}
+BEFORE: dict[str, tuple[str, ...]] = {"live": ("7",), "back": ("slash", "c", "h", "enter"), "follow": ("home",)}
+"""What an action needs to have something to do."""
+
+
+def keys_of(action: Action) -> list[str]:
+    return action.keys.split(",")
+
+
+@pytest.mark.parametrize("context", [*BASE, *DIALOGS])
+def test_no_key_is_bound_twice(context: Context) -> None:
+    others = [action for action in actions.in_context("everywhere") if context in BASE or action.priority]
+    keys = [key for action in (*actions.in_context(context), *others) for key in keys_of(action)]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def test_no_key_of_a_terminal_multiplexer_is_taken() -> None:
+    assert not FORBIDDEN & {key for action in ACTIONS.values() for key in keys_of(action)}
+
+
+def test_the_markdown_table_has_a_row_for_each_action() -> None:
+    rows = actions.markdown_table().splitlines()[2:]
+    assert len(rows) == len(ACTIONS)
+    assert "| `m` | everywhere | Change the mode: off, or static with a K (asks first) |" in rows
+
+
+def state(app: SpecdeckApp) -> Any:
+    """What a key may change, as one comparable value."""
+    live = app.screen_stack[0]
+    order = getattr(live, "_order", None)
+    return (
+        app.current_mode,
+        [type(screen).__name__ for screen in app.screen_stack],
+        app.theme,
+        app.picture.paused_since,
+        app.return_value,
+        [table.text for table in live.query(BucketTable)],
+        [(field.display, field.has_focus) for field in live.query(Input)],
+        [log.scroll_offset for log in live.query(Log)],
+        order.sorted_by if order else None,
+        len(app._notifications),
+    )
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
+async def test_every_key_does_something(action: Action) -> None:
+    for key in keys_of(action):
+        async with running(scenes.live()) as (app, _, pilot):
+            await press(pilot, *WAY_THERE[action.context], *BEFORE.get(action.id, ()))
+            before = state(app)
+            await press(pilot, key)
+            assert state(app) != before, f"{key} of {action.id}"
+
+
+async def test_a_key_moves_with_the_keymap_and_the_key_line_says_so() -> None:
+    async with running(scenes.live(), keymap={"mode": "f5"}) as (app, _, pilot):
+        await press(pilot, "m")
+        assert len(app.screen_stack) == 1
+        assert "f5 mode" in app.screen.query_one("#keys").text
+        await press(pilot, "f5")
+        assert type(app.screen).__name__ == "ModeDialog"
+
+
+@pytest.mark.parametrize(
+    ("key", "scene", "options", "reason"),
+    [
+        ("m", scenes.starting(), {}, "no engine is serving"),
+        ("m", scenes.live(), {"read_only": True}, "read-only"),
+        ("enter", scenes.no_bucket(), {}, "no bucket"),
+        ("s", scenes.no_bucket(), {}, "no bucket"),
+    ],
+)
+async def test_a_key_that_can_do_nothing_now_is_not_shown_and_says_why(
+    key: str, scene: Any, options: dict[str, Any], reason: str
+) -> None:
+    async with running(scene, **options) as (app, _, pilot):
+        label = next(action.label for action in ACTIONS.values() if key in keys_of(action))
+        assert f"{key} {label}" not in app.screen.query_one("#keys").text
+        await press(pilot, key)
+        assert len(app.screen_stack) == 1
+        assert any(reason in note.message for note in app._notifications)
+
+
+async def test_restart_is_refused_for_an_engine_that_specdeck_did_not_start() -> None:
+    async with running(scenes.live(engines=[scenes.engine(owned=False)])) as (app, feed, pilot):
+        await press(pilot, "7")
+        assert "restart" not in app.screen.query_one("#keys").text
+        await press(pilot, "r")
+        assert any("did not start" in note.message for note in app._notifications)
+        assert not feed.actions("engine_restart")
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        if pilot.app.return_value is None:
+            await settled(pilot)

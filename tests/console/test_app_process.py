@@ -1,0 +1,133 @@
+"""The console as a process: what it loads, and that it never outlives its terminal nor leaves one in disorder."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+DEADLINE = 60.0
+NOT_IN_THE_CONSOLE = (
+    "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette",
+    "console.station", "console.gateway", "store.ingest", "store.database",
+)  # fmt: skip
+
+CONSOLE = """
+import sys
+from pathlib import Path
+from console.app.main import run_console
+outcome = run_console(Path(sys.argv[1]) / "feed", Path(sys.argv[1]) / "snapshots")
+Path(sys.argv[1], "outcome").write_text(outcome.value)
+"""
+
+
+def test_the_console_loads_neither_engine_nor_database() -> None:
+    script = f"""
+import sys
+import console.app.main, console.app.engine_screen, console.app.dialogs, console.app.pages
+loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
+sys.exit(f"loaded: {{loaded}}" if loaded else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_terminal_it_says_what_to_do() -> None:
+    script = CONSOLE.replace("outcome = run_console", "run_console")
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(
+            [sys.executable, "-c", script, directory],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+    assert done.returncode == 1
+    assert "NoTerminalError" in done.stderr
+    assert "headless commands" in done.stderr
+
+
+class Terminal:
+    """A console on a pseudo terminal of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CONSOLE, str(directory)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
+        )
+        os.close(slave)
+        self.output = b""
+
+    def read_until(self, wanted: bytes) -> None:
+        deadline = time.monotonic() + DEADLINE
+        while wanted not in self.output:
+            assert time.monotonic() < deadline, self.output[-2000:]
+            if select.select([self.master], [], [], 0.2)[0]:
+                try:
+                    self.output += os.read(self.master, 65536)
+                except OSError:  # the other end is closed
+                    assert wanted in self.output, self.output[-2000:]
+
+    def outcome(self) -> str:
+        assert self.process.wait(DEADLINE) == 0
+        return (self.directory / "outcome").read_text()
+
+    def hang_up(self) -> None:
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
+        terminal = Terminal(Path(directory))
+        terminal.read_until(b"Connecting")
+        yield terminal
+        terminal.hang_up()
+        if terminal.process.poll() is None:
+            terminal.process.kill()
+            terminal.process.wait()
+
+
+LEFT_CLEAN = b"\x1b[?1049l"
+"""Textual has left the alternate screen."""
+
+
+def test_leaving_by_key_restores_the_terminal(terminal: Terminal) -> None:
+    os.write(terminal.master, b"q")
+    terminal.read_until(b"detach")
+    os.write(terminal.master, b"d")
+    terminal.read_until(LEFT_CLEAN)
+    assert terminal.outcome() == "detach"
+
+
+def test_sigterm_restores_the_terminal_and_detaches(terminal: Terminal) -> None:
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.read_until(LEFT_CLEAN)
+    assert terminal.outcome() == "detach"
+
+
+def test_sighup_ends_the_console(terminal: Terminal) -> None:
+    terminal.process.send_signal(signal.SIGHUP)
+    assert terminal.outcome() == "lost_tty"
+
+
+def test_a_terminal_that_goes_away_ends_the_console(terminal: Terminal) -> None:
+    terminal.hang_up()
+    assert terminal.outcome() == "lost_tty"

@@ -1,0 +1,129 @@
+"""Pictures of every screen: dark at 80×24 and 120×36, the Live screen also light, colour-blind safe and at 200×50.
+
+Update with `pytest tests/console/test_app_snapshots.py --snapshot-update` and look at the SVG before committing it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from console.feed.client import Silence
+from tests.console import scenes
+from tests.console.driving import NARROW, WIDE, make_app, settled
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "120x36"])
+GONE = Silence(scenes.NOW - 12, "no snapshot from the station at /run/specdeck/snapshots")
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def after(*keys: str, theme: str | None = None) -> Callable[[Pilot[Any]], Any]:
+    """What to do before the picture is taken."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        if theme is not None:
+            pilot.app.theme = theme
+        await settled(pilot)
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+
+    return run
+
+
+@SIZES
+def test_live_shows_the_buckets(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after())
+
+
+@SIZES
+def test_live_without_a_bucket_says_how_to_get_one(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.no_bucket())
+    assert snap_compare(app, terminal_size=size, run_before=after())
+
+
+@SIZES
+def test_live_shows_the_phases_while_the_engine_starts(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.starting(), intent="demo")
+    assert snap_compare(app, terminal_size=size, run_before=after())
+
+
+@SIZES
+def test_live_dims_the_last_picture_when_the_station_is_away(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live(), GONE)
+    assert snap_compare(app, terminal_size=size, run_before=after())
+
+
+@SIZES
+def test_live_names_the_gravest_alert(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.alerting())
+    assert snap_compare(app, terminal_size=size, run_before=after())
+
+
+@SIZES
+def test_engine_shows_versions_policy_and_log(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after("7"))
+
+
+def test_engine_says_why_executed_is_not_configured(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.mismatched())
+    assert snap_compare(app, terminal_size=WIDE, run_before=after("7"))
+
+
+@SIZES
+def test_help_lists_the_keys(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after("question_mark"))
+
+
+@SIZES
+def test_mode_dialog_offers_off_and_each_k(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after("m", "up", "up"))
+
+
+@SIZES
+def test_mode_confirmation_shows_before_and_after(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after("m", "up", "up", "enter"))
+
+
+@SIZES
+def test_leave_dialog_says_what_each_way_out_means(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=size, run_before=after("q"))
+
+
+def test_explanation_of_an_acceptance_rate(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=WIDE, run_before=after("enter"))
+
+
+@pytest.mark.parametrize("theme", ["specdeck-light", "specdeck-clear"])
+def test_live_in_the_other_themes(snap_compare: Any, theme: str) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=WIDE, run_before=after(theme=theme))
+
+
+def test_live_on_a_large_terminal(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=(200, 50), run_before=after())
+
+
+def test_a_terminal_too_small_says_so(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=(50, 12), run_before=after())
