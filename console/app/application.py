@@ -122,14 +122,13 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
 
     def _missed(self, silence: Silence) -> None:
         link = self.picture.link
-        if self.picture.snapshot is None and silence.since is None:
-            self._set(link=replace(link, reason=silence.reason))
-        elif link.state != "lost":
+        if link.state == "connected":
             self._asked_at = 0.0
-            self._set(link=Link("lost", silence.since or link.since, silence.reason))
-        else:
-            self._set(link=replace(link, reason=silence.reason))
-        self._ask_for_station()
+            link = Link("lost", silence.since or link.since)
+        action = silence.reason if silence.incompatible else link.action
+        self._set(link=replace(link, reason=silence.reason, action=action))
+        if not silence.incompatible:
+            self._ask_for_station()
 
     def _ask_for_station(self) -> None:
         """Tell the command that opened this console that the station is away."""
@@ -237,7 +236,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         except FeedError as error:
             self.tell(f"mode not changed: {error.message}", severity="warning")
         else:
-            self.tell(f"policy {result.version} sent; the status line shows when the engine applies it")
+            self.tell(f"policy {result.version} sent")
 
     def action_leave(self) -> None:
         from console.app.dialogs import LeaveDialog

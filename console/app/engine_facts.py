@@ -81,8 +81,9 @@ def _what_runs(engine: EngineView, width: int) -> list[Line]:
         ("sequences", f"up to {engine.max_num_seqs}{length}"),
     ]
     if width < 100:
+        trimmed = "" if engine.batch_k == "free" else ", drafting not saved"
         return [
-            (*_label("runs"), (f"{facts[0][1]} + {facts[1][1]}, K {facts[4][1]}", "text")),
+            (*_label("runs"), (f"{facts[0][1]} + {facts[1][1]}, K up to {engine.max_k}{trimmed}", "text")),
             (*_label("on"), (f"vllm {facts[2][1]}, {facts[3][1]}, {facts[5][1]}", "text")),
         ]
     half = width // 2

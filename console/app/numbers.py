@@ -30,9 +30,7 @@ def rate(value: float | None) -> str:
     """Tokens a second in at most six cells."""
     if value is None:
         return ABSENT
-    if value < 99.95:
-        return f"{value:.1f}"
-    return count(round(value))
+    return f"{value:.1f}" if value < 999.95 else count(round(value))
 
 
 def count(value: int | None) -> str:

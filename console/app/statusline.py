@@ -133,7 +133,9 @@ def _executed(picture: Picture) -> Line:
 
 
 def _rate(snapshot: Snapshot) -> Line:
-    return ((numbers.rate(snapshot.tokens_per_second), "bright" if snapshot.tokens_per_second else "dim"),)
+    rate = snapshot.tokens_per_second
+    text = numbers.rate(rate) if rate is None or rate < 99.5 else numbers.count(round(rate))
+    return ((text, "bright" if rate else "dim"),)
 
 
 def _alpha(snapshot: Snapshot) -> Line:
@@ -187,9 +189,10 @@ def _lost(picture: Picture) -> Line:
     since = numbers.clock(picture.link.since)
     ago = numbers.duration(picture.now - picture.link.since)
     remedy = picture.link.action or "`specdeck serve` starts a station"
+    why = f" ({clean(picture.link.reason)})" if picture.link.reason != remedy else ""
     return (
         (f"disconnected since {since} ({ago})", "critical"),
-        (f": {clean(remedy)}. What is shown is the last picture. ({clean(picture.link.reason)})", "text"),
+        (f": {clean(remedy)}. What is shown is the last picture.{why}", "text"),
     )
 
 

@@ -49,6 +49,8 @@ class Silence:
 
     since: float | None
     reason: str
+    incompatible: bool = False
+    """The station speaks, but another version: starting another station would not help."""
 
 
 Update = Snapshot | Silence
@@ -143,12 +145,12 @@ class FeedClient:
         try:
             snapshot = self._decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Silence(heard, _unreadable(payload, error))
+            return Silence(heard, _unreadable(payload, error), incompatible=True)
         if snapshot.v != FEED_VERSION:
-            return Silence(heard, _other_version(snapshot.v))
+            return Silence(heard, _other_version(snapshot.v), incompatible=True)
         self._greet(snapshot.station)
         if self._refusal is not None:
-            return Silence(heard, self._refusal.message)
+            return Silence(heard, self._refusal.message, incompatible=True)
         return snapshot
 
     def _greet(self, station: str) -> None:

@@ -158,6 +158,7 @@ async def test_a_snapshot_of_another_version_is_not_misread(station: FakeStation
     station.version = FEED_VERSION + 1
     update = await first(client, lambda update: True)
     assert isinstance(update, Silence)
+    assert update.incompatible
     assert "this console is too old" in update.reason
 
 

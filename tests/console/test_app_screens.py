@@ -235,6 +235,23 @@ async def test_whoever_opened_the_console_is_told_that_the_station_is_away() -> 
         assert len(calls) == 1, "asked again only after a while"
 
 
+async def test_a_station_of_another_version_is_no_reason_to_start_another() -> None:
+    calls: list[int] = []
+    too_old = Silence(None, "this console is too old: update specdeck", incompatible=True)
+    async with running(too_old, on_disconnect=lambda: calls.append(1)) as (app, feed, pilot):
+        assert "this console is too old" in text_on(app)
+        feed.say(scenes.live())
+        feed.say(replace_since(too_old))
+        await settled(pilot)
+        assert "DISCONNECTED" in text_on(app)
+        assert "too old: update specdeck" in text_on(app)
+        assert not calls
+
+
+def replace_since(silence: Silence) -> Silence:
+    return Silence(scenes.NOW - 3, silence.reason, silence.incompatible)
+
+
 async def test_before_the_first_snapshot_the_screen_says_what_it_waits_for() -> None:
     async with running() as (app, _, _):
         assert "Connecting to the station" in text_on(app)

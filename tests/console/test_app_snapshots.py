@@ -22,6 +22,7 @@ GONE = Silence(scenes.NOW - 12, "no snapshot from the station at /run/specdeck/s
 
 @pytest.fixture(autouse=True)
 def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

@@ -26,7 +26,7 @@ def test_fractions_have_no_leading_zero_and_absent_is_a_dash(value: float | None
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0.0"), (96.13, "96.1"), (99.96, "100"), (9_999.0, "9,999"), (12_345.0, "12.3k")]
+    ("value", "text"), [(0.0, "0.0"), (96.13, "96.1"), (102.34, "102.3"), (9_999.0, "9,999"), (12_345.0, "12.3k")]
 )
 def test_rates_fit_their_column(value: float, text: str) -> None:
     assert numbers.rate(value) == text
