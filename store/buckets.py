@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -65,6 +66,28 @@ def short_version(version: str) -> str:
     """A model version for narrow places: target and drafter without what follows an `@`."""
     parts = [part.split("@", 1)[0].rsplit("/", 1)[-1] for part in version.split(" | ")]
     return " + ".join(parts[:2])
+
+
+def bucket_order(
+    workload: str | None, context: str | None, temperature: str | None, version: str | None
+) -> tuple[bool, str, float, float, str, str]:
+    """Sorts buckets: tags before untagged and the rest, then ascending contexts and temperatures. None: pooled."""
+    return (
+        workload in _RESERVED,
+        workload or "",
+        _first_number(context),
+        _first_number(temperature),
+        temperature or "",
+        version or "",
+    )
+
+
+def _first_number(label: str | None) -> float:
+    """The lower edge that a label names; what names none comes last."""
+    found = re.search(r"[0-9.]+", label or "0")
+    if found is None:
+        return float("inf")
+    return float(found.group()) if label != "0" else -1.0
 
 
 class TagBook:

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from store import executed
-from store.buckets import OTHER, UNATTRIBUTED, UNTAGGED
+from store.buckets import bucket_order
 from store.counts import Ints, Joint, SequenceTotals, sum_by_sequence
 from store.figures import Figures, Report, Window
 from store.metrics import figures
@@ -19,7 +19,6 @@ from store.sql import only_row
 
 KEYS: Final = ("workload", "context", "temperature", "model_version", "engine")
 DEFAULT_KEYS: Final = KEYS[:4]
-_LAST_WORKLOADS: Final = (UNTAGGED, OTHER, UNATTRIBUTED)
 
 
 class ReportError(ValueError):
@@ -164,17 +163,8 @@ def _grouped(
 
 
 def _order(name: dict[str, str]) -> tuple[object, ...]:
-    workload = name.get("workload", "")
-    last = _LAST_WORKLOADS.index(workload) + 1 if workload in _LAST_WORKLOADS else 0
-    context = name.get("context", "0-").rstrip("+").split("-")[0]
-    return (
-        last,
-        workload,
-        int(context),
-        name.get("temperature", ""),
-        name.get("model_version", ""),
-        name.get("engine", ""),
-    )
+    bucket = (name.get(key) for key in DEFAULT_KEYS)
+    return *bucket_order(*bucket), name.get("engine", "")
 
 
 def _losses(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.frames import PackedStep
 from engine.records import LIMITS, EngineRecord
-from store.buckets import BucketName
+from store.buckets import BucketName, bucket_order
 from store.counts import Ints, Tally
 from store.figures import BucketKey, Figures, Window
 from store.grouping import CellChange, changes
@@ -188,7 +188,8 @@ class LiveWindows:
     def buckets(self, now: float) -> list[BucketWindow]:
         """The buckets that were seen in the last six hours, in the order of their keys."""
         shown = []
-        for key, group in sorted(self._groups.items()):
+        for key in sorted(self._groups, key=_order):
+            group = self._groups[key]
             group.bring_to(now)
             if group.last_seen < now - KEPT_SECONDS:
                 del self._groups[key]
@@ -274,6 +275,10 @@ def k_mix(shown: Figures) -> list[float]:
         return []
     largest = max(int(k) for k in shown.k_histogram)
     return [shown.k_histogram.get(str(k), 0) / shown.decode_rows for k in range(largest + 1)]
+
+
+def _order(key: BucketKey) -> tuple[object, ...]:
+    return bucket_order(key.workload, key.context, key.temperature, key.model_version)
 
 
 def _spark(ring: Ring, now: float) -> list[float | None]:
