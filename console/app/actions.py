@@ -97,7 +97,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),
     Action(
-        "stop", "s", "stop everything", "Stop station, gateway and engine", "leave", dangerous=True, needs=("write",)
+        "stop", "s", "stop everything", "Stop station, gateway and engine", "leave", needs=("write",)
     ),
     Action("stay", "escape", "stay", "Stay here", "leave", display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
@@ -137,9 +137,8 @@ def markdown_table() -> str:
     lines = ["| key | where | does |", "| --- | --- | --- |"]
     for action in _ALL:
         asks = " (asks first)" if action.dangerous else ""
-        lines.append(
-            f"| `{key_name(action)}` | {CONTEXT_TITLES[action.context].lower()} | {action.description}{asks} |"
-        )
+        does = action.description.replace("|", "\\|")
+        lines.append(f"| `{key_name(action)}` | {CONTEXT_TITLES[action.context].lower()} | {does}{asks} |")
     return "\n".join(lines) + "\n"
 
 

@@ -261,5 +261,5 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         for action in (*actions.in_context(context), *actions.in_context("everywhere")):
             target = screen if action.context == context != "everywhere" else self
             method = getattr(target, f"action_{action.id}")
-            if actions.unmet(action, self.picture) is None and action.id != "command_palette":
+            if actions.unmet(action, self.picture) is None and action.id not in ("command_palette", "interrupt"):
                 yield SystemCommand(action.label, action.description, method)
