@@ -43,7 +43,7 @@ def describe(snapshot: Snapshot, processes: ProcessesResult) -> str:
         f"policy     version {snapshot.policy_version}: {policy}{cap}{', fallback' if snapshot.fallback else ''}"
     )
     store = snapshot.store
-    recording = "recording" if store.recording else f"NOT RECORDING: {store.error}"
+    recording = "recording" if store.recording else str(store.error)
     lines.append(f"store      {store.path}: {store.rows} rows, {store.bytes / 1e6:.1f} MB, {recording}")
     loss = snapshot.loss
     lines.append(

@@ -170,9 +170,8 @@ class Recorder:
             self._flush_at = time.monotonic() + FLUSH_SECONDS
 
     def _refused(self, error: Exception) -> None:
-        text = (
-            f"recording stopped: {_first_line(error)}; free some space, it is tried again every {RETRY_SECONDS:.0f} s"
-        )
+        remedy = "see that the disk has space and the file can be written"
+        text = f"NOT RECORDING: {_first_line(error)}; {remedy}, it is tried again every {RETRY_SECONDS:.0f} s"
         if self.error is None:
             log.error("%s", text)
             self._tell("store", text)
