@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +106,11 @@ def step_ratio(drafted: Ints, accepted: Ints) -> Ints:
     return ratio
 
 
-def pack(k_asked: Ints, limit: Ints, drafted: Ints, accepted: Ints, cause: Ints) -> Ints:
-    """One int64 for a key of the joint histogram. Counts are at most `COUNT_LIMIT`."""
+IntOrInts = TypeVar("IntOrInts", int, Ints)
+
+
+def pack(k_asked: IntOrInts, limit: IntOrInts, drafted: IntOrInts, accepted: IntOrInts, cause: IntOrInts) -> IntOrInts:
+    """One 64-bit integer for a key of the joint histogram. Counts are at most `COUNT_LIMIT`."""
     return (((k_asked << 16 | drafted) << 16 | accepted) << 4 | limit) << 4 | cause
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import duckdb
 
-from store.counts import PREFILL, TallyChange
+from store.counts import PREFILL, TallyChange, pack
 from store.grouping import CellChange
 from store.rollup import DRAFT_STEP, RATIO
 from store.schema import CELL_SECONDS
@@ -24,16 +24,14 @@ def preload(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, now: fl
     """Add the rows of the six hours before `now` (Unix seconds), and the outages between them."""
     bounds = [now - KEPT_SECONDS, now]
     joint: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(dict)
-    for bucket, cell, code, *sums in connection.execute(
-        f"""SELECT bucket, {_CELL},
-              k_asked::BIGINT << 40 | drafted::BIGINT << 24 | accepted::BIGINT << 8 | limit_term::BIGINT << 4
-                | cause::BIGINT AS code,
+    for bucket, cell, k_asked, limit, drafted, accepted, cause, *sums in connection.execute(
+        f"""SELECT bucket, {_CELL}, k_asked, limit_term, drafted, accepted, cause,
               count(*), sum(emitted)::BIGINT, coalesce(sum(proposed), 0)::BIGINT,
               coalesce(sum(drafted) FILTER (proposed IS NOT NULL), 0)::BIGINT
             {_FROM} GROUP BY ALL""",
         bounds,
     ).fetchall():
-        joint[bucket, cell][code] = sums
+        joint[bucket, cell][pack(k_asked, limit, drafted, accepted, cause)] = sums
     totals: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(dict)
     for bucket, cell, sequence, *sums in connection.execute(
         f"""SELECT bucket, {_CELL}, sequence, count(*), count(*) FILTER ({DRAFT_STEP}), {RATIO}::BIGINT

@@ -1,0 +1,184 @@
+"""Exports: one moment of the store, complete or not there, while recording goes on. SQL sees one store only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from store import schema
+from store.database import Store, StoreError
+from store.export import ExportError, export, kind_of
+from store.ingest import Ingest
+from store.query import SqlError, run_sql
+from store.replay import replay_headless
+from store.report import report
+from store.source import open_source
+from store.trace import TraceWriter
+from tests.store.builders import T0, engine, row, sequence, step, trace_of
+
+RECORDS = trace_of([row(d=4, a=2)] * 30 + [row(d=1, a=2)])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.duckdb") as store:
+        ingest = Ingest(store)
+        for record in RECORDS:
+            ingest.record(record)
+        ingest.close()
+        yield store
+
+
+@pytest.fixture
+def exported(store: Store, tmp_path: Path) -> Path:
+    export(store.connection, tmp_path / "copy.duckdb")
+    return tmp_path / "copy.duckdb"
+
+
+@pytest.mark.parametrize("name", ["copy.duckdb", "copy.jsonl", "copy.jsonl.zst"])
+def test_a_copy_gives_the_same_report(store: Store, tmp_path: Path, name: str) -> None:
+    result = export(store.connection, tmp_path / name)
+    assert result.bytes > 0
+    with open_source(tmp_path / name) as copy:
+        assert report(copy.connection, source="x") == report(store.connection, source="x")
+
+
+def test_a_copied_database_keeps_views_and_comments_for_any_client(exported: Path) -> None:
+    with duckdb.connect(str(exported), read_only=True) as client:
+        ((acceptance,),) = client.execute("SELECT pooled_acceptance FROM bucket_metrics").fetchall()
+        comments = client.execute("SELECT count(comment) FROM duckdb_columns() WHERE table_name = 'rows'").fetchall()
+    assert acceptance == 0.5
+    assert comments == [(len(schema.TABLES["rows"].columns),)]
+
+
+def test_parquet_and_csv_hold_the_rows(store: Store, tmp_path: Path) -> None:
+    assert export(store.connection, tmp_path / "folder").kind == "parquet"
+    assert export(store.connection, tmp_path / "rows.csv").kind == "csv"
+    for name in ("folder/row_facts.parquet", "rows.csv"):
+        facts = duckdb.sql(f"SELECT count(*), sum(accepted), any_value(workload) FROM '{tmp_path / name}'").fetchall()
+        assert facts == [(30, 60, "code")]
+
+
+def test_an_export_while_recording_goes_on_is_one_moment(store: Store, tmp_path: Path) -> None:
+    ingest = Ingest(store)
+    ingest.record(engine(ts=T0 + 100))
+    ingest.record(sequence("w", ts=T0 + 100))
+    done = threading.Event()
+
+    def record() -> None:
+        number = 0
+        while not done.is_set() and number < 5000:
+            for _ in range(10):
+                number += 1
+                ingest.record(step(1000 + number, [row("w")] * 3, ts=T0 + 100 + number * 0.01))
+            ingest.flush()
+
+    writer = threading.Thread(target=record)
+    writer.start()
+    try:
+        for number in range(3):
+            with store.connection.cursor() as cursor:
+                export(cursor, tmp_path / f"{number}.duckdb")
+    finally:
+        done.set()
+        writer.join()
+    for number in range(3):
+        with duckdb.connect(str(tmp_path / f"{number}.duckdb"), read_only=True) as copy:
+            query = "SELECT (SELECT count(*) FROM rows WHERE step > 31), (SELECT count(*) FROM steps WHERE id > 31)"
+            ((rows, steps),) = copy.execute(query).fetchall()
+            assert rows == 3 * steps
+            assert steps % 10 == 0
+
+
+def test_nothing_is_overwritten_and_nothing_is_left_over(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "there.jsonl").write_text("mine")
+    with pytest.raises(ExportError, match="exists"):
+        export(store.connection, tmp_path / "there.jsonl")
+    assert (tmp_path / "there.jsonl").read_text() == "mine"
+    with pytest.raises(ExportError, match="can't be written"):
+        export(store.connection, tmp_path / "no" / "such" / "folder" / "x.csv")
+    with Store.memory() as empty, pytest.raises(StoreError, match="no engine"):
+        export(empty.connection, tmp_path / "empty.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir() if "partial" in path.name) == []
+
+
+def test_a_name_says_what_to_write() -> None:
+    assert [kind_of(Path(name)) for name in ("a.duckdb", "a.jsonl", "a.jsonl.zst", "a.csv", "a")] == [
+        "duckdb", "jsonl", "jsonl", "csv", "parquet",
+    ]  # fmt: skip
+    with pytest.raises(ExportError):
+        kind_of(Path("a.xlsx"))
+
+
+def test_sql_answers_with_columns_and_rows(exported: Path) -> None:
+    result = run_sql(exported, "SELECT workload, steps, alpha FROM bucket_metrics")
+    assert (result.columns, result.rows, result.truncated) == (
+        ["workload", "steps", "alpha"],
+        [["code", 30, 0.5]],
+        False,
+    )
+    limited = run_sql(exported, "SELECT 'NaN'::DOUBLE, [1, 2] FROM rows", max_rows=2)
+    assert (limited.rows, limited.truncated) == ([[None, [1, 2]]] * 2, True)
+
+
+def test_sql_runs_on_a_trace(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "t.jsonl.zst") as writer:
+        for record in RECORDS:
+            writer.write(record)
+    assert run_sql(tmp_path / "t.jsonl.zst", "SELECT count(*) FROM row_facts").rows == [[30]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "ATTACH '{folder}/other.duckdb' AS other",
+        "COPY rows TO '{folder}/stolen.csv'",
+        "EXPORT DATABASE '{folder}/stolen'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "FROM question",
+        "CREATE TABLE mine (a INTEGER)",
+        "DELETE FROM rows",
+        "no sql at all",
+    ],
+)
+def test_sql_reads_no_other_file_and_changes_nothing(exported: Path, tmp_path: Path, sql: str) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\nhunter2\n")
+    before = exported.read_bytes()
+    with pytest.raises(SqlError) as refused:
+        run_sql(exported, sql.format(secret=secret, folder=tmp_path))
+    assert "hunter2" not in str(refused.value)
+    assert not list(tmp_path.glob("stolen*"))
+    assert exported.read_bytes() == before
+
+
+def test_sql_that_never_ends_is_stopped(exported: Path) -> None:
+    with pytest.raises(SqlError, match="longer than"):
+        run_sql(exported, "SELECT count(*) FROM range(10_000_000) a, range(10_000_000) b", timeout_seconds=3)
+
+
+def test_replay_reports_what_the_trace_holds_at_any_speed(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with TraceWriter(path) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    waited: list[float] = []
+    result = replay_headless(path, 10.0, sleep=waited.append)
+    with open_source(path) as store:
+        assert result.report == report(store.connection, source=str(path))
+    assert sum(waited) == pytest.approx(3.1 / 10)
+    assert result.alerts == []
+    assert replay_headless(path) == result
+    with pytest.raises(ValueError, match="speed"):
+        replay_headless(path, 0)
