@@ -94,7 +94,7 @@ def _three_columns(engine: EngineView, width: int) -> list[Line]:
     """Configured | resolved | executed; where two neighbours differ the later one is bright, with the reason below."""
     configured, resolved = numbers.mode(engine.configured), numbers.mode(engine.resolved)
     executed = numbers.ABSENT if engine.executed_k is None else f"K {engine.executed_k}"
-    limit = f" set by {clean(engine.executed_limit)}" if engine.executed_limit else ""
+    limit = f" set by {clean(engine.executed_limit)}" if engine.executed_limit and engine.executed_k is not None else ""
     changed = engine.resolved is not None and engine.configured is not None and resolved != configured
     cell = max(14, min(30, (width - 14) // 3))
     bad: Role = "critical" if engine.mismatch else "bright"
