@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from console.cli.figures_text import printable
 from console.cli.outcomes import BadInput
+
+if TYPE_CHECKING:
+    from store.trace import TraceInfo
 
 
 @click.command(epilog="Example: specdeck trace info run.jsonl.zst --json")
@@ -15,6 +21,7 @@ def info(path: str, as_json: bool) -> None:
     from pathlib import Path
 
     import msgspec
+
     from store.trace import TraceError, trace_info
 
     try:
@@ -24,5 +31,18 @@ def info(path: str, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
-    for name, value in msgspec.to_builtins(found).items():
-        click.echo(f"{name:<12} {value}")
+    click.echo("\n".join(_lines(found)))
+
+
+def _lines(found: TraceInfo) -> list[str]:
+    span = (found.end or 0.0) - (found.start or 0.0)
+    lines = [
+        f"{found.path}: {found.bytes / 1e6:.2f} MB{' compressed' if found.compressed else ''}, {span:.0f} s of recording",
+        f"{found.steps} steps, {found.rows} rows, {found.sequences} sequences, {found.frames_lost} frames lost",
+        "records    " + ", ".join(f"{count} {kind}" for kind, count in found.records.items()),
+        "workloads  " + ", ".join(f"{printable(tag)} {count}" for tag, count in found.workloads.items()),
+    ]
+    for engine in found.engines:
+        name = f"{engine.target} · {engine.drafter} · {engine.method}, K up to {engine.max_k}"
+        lines.append(f"engine {engine.engine:<3} {name}, vLLM {engine.vllm} {engine.device}")
+    return lines + found.notes
