@@ -35,9 +35,10 @@ def info(path: str, as_json: bool) -> None:
 
 
 def _lines(found: TraceInfo) -> list[str]:
+    packed = " compressed" if found.compressed else ""
     span = (found.end or 0.0) - (found.start or 0.0)
     lines = [
-        f"{found.path}: {found.bytes / 1e6:.2f} MB{' compressed' if found.compressed else ''}, {span:.0f} s of recording",
+        f"{found.path}: {found.bytes / 1e6:.2f} MB{packed}, {span:.0f} s of recording",
         f"{found.steps} steps, {found.rows} rows, {found.sequences} sequences, {found.frames_lost} frames lost",
         "records    " + ", ".join(f"{count} {kind}" for kind, count in found.records.items()),
         "workloads  " + ", ".join(f"{printable(tag)} {count}" for tag, count in found.workloads.items()),
