@@ -6,6 +6,7 @@ DuckDB by `flush`. Bad facts are set apart and counted, never raised.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 from typing import Final
@@ -26,21 +27,19 @@ from engine.records import (
     StepRecord,
 )
 from store.attribution import Attribution, IngestCounts
-from store.buckets import DEFAULT_EDGES, UNTAGGED, BucketBook, Edges, TagBook, model_version
+from store.buckets import DEFAULT_EDGES, BucketBook, Edges, TagBook, model_version
 from store.counts import Ints
 from store.database import Store, StoreError
 from store.holes import FrameHoles
 from store.rollup import BEHIND_SECONDS
-from store.rowbatch import (
-    RawRows,
-    columns_of,
-    unpack_columns,
-)
+from store.rowbatch import RawRows, columns_of, unpack_columns
 from store.runs import EngineRun, Known, unknown_engine
 from store.schema import PROBES
 from store.stored import Stored
 from store.windows import LiveWindows
 from store.writer import Writer
+
+log = logging.getLogger(__name__)
 
 DIGEST_ROWS: Final = 16384
 """Rows are worked on in batches of about this many, …"""
@@ -162,10 +161,7 @@ class Ingest:
     def broken_message(self, reason: str) -> None:
         """Count a message that was no message."""
         self.counts.broken_messages += 1
-        self.last_broken = reason
-
-    last_broken: str | None = None
-    """Why the last broken message was refused."""
+        log.debug("telemetry set aside: %s", reason)
 
     @property
     def buffered_rows(self) -> int:
@@ -265,6 +261,9 @@ class Ingest:
     def _arrived(self, run: EngineRun, arrived: ArrivedSequence, frame: int) -> None:
         known = run.handles.get(arrived.seq)
         if known is not None and known.attributed:
+            return
+        if not -_MOST <= arrived.seq <= _MOST:
+            self.broken_message(f"sequence {arrived.seq} of {run.engine}: no handle that a row could name")
             return
         degrees = arrived.temperature if math.isfinite(arrived.temperature) else None
         stored = self._stored.sequence(run, arrived.seq)
@@ -367,6 +366,3 @@ def _sane(step: PackedStep) -> bool:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-__all__ = ["UNTAGGED", "Ingest", "IngestCounts"]

@@ -154,10 +154,29 @@ def _table_of(table: str, records: Sequence[tuple[Any, ...]]) -> pa.Table:
     columns = schema.TABLES[table].columns
     return pa.table(
         {
-            column.name: pa.array(values, type=_ARROW[column.type])
+            column.name: _array(values, _ARROW[column.type])
             for column, values in zip(columns, zip(*records, strict=True), strict=True)
         }
     )
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow column. What it can't hold is cut to its range: one odd record must not stop the rest."""
+    try:
+        return pa.array(values, type=kind)
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return pa.array([_fitting(value, kind) for value in values], type=kind)
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        return max(int(limits.min), min(int(limits.max), value))
+    if pa.types.is_floating(kind):
+        return max(-1e300, min(1e300, value))
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _abandon(connection: duckdb.DuckDBPyConnection) -> None:

@@ -40,7 +40,8 @@ for number in range(1, 10**9):
 
 
 def python(code: str, path: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    root = Path(__file__).parents[2]
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, cwd=root)
 
 
 def test_a_second_process_is_told_who_holds_the_store(tmp_path: Path) -> None:
