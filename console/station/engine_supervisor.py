@@ -129,17 +129,19 @@ class EngineSupervisor:
         self._phases.begin("process")
         self._log_from = size_of(self.log_path)
         try:
-            self._process = await asyncio.to_thread(self._begin, argv, env)
+            await asyncio.to_thread(self._clear_remains)
+            # On the loop, milliseconds: cancelled in between, a started engine would be nobody's.
+            self._process = ManagedProcess.start(argv, env, self.log_path, self._state_file)
         except (ProcessError, OSError) as error:
             raise Broken(str(error)) from error
         self.started = time.time()
 
-    def _begin(self, argv: list[str], env: dict[str, str]) -> ManagedProcess:
+    def _clear_remains(self) -> None:
+        """End what an engine that died unseen has left, and remove its sockets."""
         remains = ManagedProcess.recall(self._state_file)
         if remains is not None:
             remains.terminate_group(_GRACE_SECONDS)
         clear_remains(self.spec, self._sockets.directory)
-        return ManagedProcess.start(argv, env, self.log_path, self._state_file)
 
     async def _launch_command(self) -> tuple[list[str], dict[str, str]]:
         if self._command is not None:
@@ -166,18 +168,25 @@ class EngineSupervisor:
 
     async def _watch(self) -> None:
         """Until something breaks: a process gone, no health, or the operator's restart."""
-        failures, next_look = 0, time.monotonic() + _HEALTH_SECONDS
-        while True:
-            self._check_alive()
-            self._check_members()
-            if time.monotonic() >= next_look:
-                failures = 0 if await self._healthy() else failures + 1
-                next_look = time.monotonic() + _HEALTH_SECONDS
-                if failures == 0:
-                    self._backoff.healthy(time.monotonic())
-                elif failures >= _HEALTH_FAILURES:
-                    raise Broken(f"it did not answer {failures} health checks in a row")
-            await asyncio.sleep(_LOOK_SECONDS)
+        health = asyncio.create_task(self._watch_health())
+        try:
+            while not health.done():
+                self._check_alive()
+                self._check_members()
+                await asyncio.sleep(_LOOK_SECONDS)
+            health.result()
+        finally:
+            health.cancel()
+
+    async def _watch_health(self) -> None:
+        """Beside the look at the processes: an answer that hangs must not hide a death. Ends by raising Broken."""
+        failures = 0
+        while failures < _HEALTH_FAILURES:
+            await asyncio.sleep(_HEALTH_SECONDS)
+            failures = 0 if await self._healthy() else failures + 1
+            if failures == 0:
+                self._backoff.healthy(time.monotonic())
+        raise Broken(f"it did not answer {failures} health checks in a row")
 
     def _check_alive(self) -> None:
         if self._restart_asked.is_set():

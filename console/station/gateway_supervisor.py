@@ -82,7 +82,7 @@ class GatewaySupervisor:
         while True:
             adopted = self._adopt() if first else False
             if not adopted:
-                await asyncio.to_thread(self._start)
+                self._start()
             self._tell("gateway", f"{'adopted' if adopted else 'started'} on {self._options.base_url}")
             first = False
             await self._watch(backoff)
@@ -116,6 +116,7 @@ class GatewaySupervisor:
         return True
 
     def _start(self) -> None:
+        """On the loop, milliseconds: cancelled in between, a started gateway would be nobody's."""
         env = dict(os.environ)
         if self._options.api_key:
             env["SPECDECK_API_KEY"] = self._options.api_key
