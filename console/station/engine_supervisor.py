@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -195,6 +196,10 @@ class EngineSupervisor:
             raise Broken(f"its API server died{self._reason()}")
 
     def _reason(self) -> str:
+        """What is known of its end: the signal, else the last error in its log of this start."""
+        code = self._process.exit_code() if self._process is not None else None
+        if code is not None and code < 0:
+            return f": {signal.Signals(-code).name}"
         reason = failure_reason(text_since(self.log_path, self._log_from or size_of(self.log_path)))
         return f": {reason[:200]}" if reason else f" without a word (log: {self.log_path})"
 
@@ -220,7 +225,7 @@ class EngineSupervisor:
         was_serving = self.state == "serving"
         self.last_broken = str(broken)
         self._phases.fail(str(broken))
-        self.state = "restarting"
+        self.state, self.detail = "restarting", str(broken)
         self._tell("engine", f"{self.engine}: {broken}")
         await self._clean_up()
         self.restarts += 1
