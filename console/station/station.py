@@ -34,6 +34,7 @@ from engine.sockets import Sockets
 log = logging.getLogger(__name__)
 
 PUBLISH_SECONDS: Final = 1.0
+FORGET_AFTER_SECONDS: Final = 600.0
 
 
 class Station:
@@ -226,6 +227,7 @@ class Station:
         """The complete picture of this moment."""
         now = time.time()
         self._number += 1
+        self._forget_gone(now)
         figures = figured(self.recorder, self.engines, now)
         views = [
             engine_view(known, self._supervisor_of(known), self.book, figures.loads.get(known.engine), now)
@@ -257,6 +259,13 @@ class Station:
             running=sum(view.running for view in views),
             waiting=sum(view.waiting for view in views),
         )
+
+    def _forget_gone(self, now: float) -> None:
+        """An engine of somebody else that was ended is no alarm for ever."""
+        for name, known in list(self.engines.items()):
+            if not known.owned and known.heard is not None and now - known.heard > FORGET_AFTER_SECONDS:
+                del self.engines[name]
+                self.tell("engine", f"{name} was not heard of for {FORGET_AFTER_SECONDS / 60:.0f} min: forgotten")
 
     def _supervisor_of(self, known: KnownEngine) -> EngineSupervisor | None:
         return self.supervisor if known.owned else None
