@@ -7,13 +7,13 @@ import time
 from typing import Any, Final, TypeVar
 
 import msgspec
-import psutil
 import zmq
 
-from console.cli.outcomes import BadInput, CheckFailed, Unreachable
+from console.cli.outcomes import BadInput, CheckFailed, Unreachable, say
 from console.feed.protocol import Hello, Reply, Request, StopParams
-from console.statefile import RunningStation, read_station
+from console.statefile import RunningStation, read_station, state_path
 from engine.places import runtime_dir
+from engine.process import ManagedProcess
 from engine.sockets import ipc, sockets
 
 T = TypeVar("T")
@@ -77,10 +77,15 @@ def _exchange(method: str, params: msgspec.Struct | None, seconds: float) -> Rep
 
 
 def stop_station(station: RunningStation, *, everything: bool, seconds: float) -> None:
-    """Ask the station to end and wait until it has; one that does not answer is left to `leftovers.end_all`."""
+    """Ask the station to end and wait until its process is gone, not only its state file.
+
+    One that does not answer, or does not end in time, is killed; what it leaves is for `leftovers.end_all`.
+    """
+    process = ManagedProcess.recall(state_path(runtime_dir(), "station"))
     reply = _exchange("stop", StopParams(everything=everything), 5.0)
     deadline = time.monotonic() + (seconds if reply is not None else 0.0)
-    while time.monotonic() < deadline and psutil.pid_exists(station.pid):
-        if running_station() is None:
-            return
+    while process is not None and process.alive() and time.monotonic() < deadline:
         time.sleep(0.05)
+    if process is not None and process.alive():
+        say(f"the station (pid {station.pid}) does not end by itself: it is killed")
+        process.terminate_group(5.0)

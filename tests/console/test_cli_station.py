@@ -190,6 +190,8 @@ def test_an_interrupt_is_exit_code_130(operator: Operator) -> None:
         cwd=operator.folder, env=operator.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     until(lambda: operator.run("status").returncode == 0, "the demo's station")
+    pids = [process["pid"] for process in json.loads(operator.run("status", "--json").stdout)["processes"]]
     waiting.send_signal(signal.SIGINT)
     assert waiting.wait(60) == 130
-    assert operator.run("status").returncode == 3, "the demo leaves nothing running"
+    assert living(pids) == [], "the demo leaves nothing running"
+    assert operator.run("status").returncode == 3
