@@ -73,21 +73,23 @@ class Server:
             return Outcome(error="bad answer", detail=f"not in OpenAI's form: {error!r}")
 
     async def _streaming(self, body: dict[str, Any]) -> Outcome:
-        tokens = 0
+        tokens, complete = 0, False
         async with self._http.stream("POST", "chat/completions", json=body) as answer:
             if answer.status_code != 200:
                 return _refused(answer.status_code, answer.headers, await answer.aread())
+            # Read past [DONE] to the end of the body: leaving before it looks to the server like a client that gave up.
             async for line in answer.aiter_lines():
-                if not line.startswith("data:"):
-                    continue
-                data = line[5:].strip()
+                data = line[5:].strip() if line.startswith("data:") else ""
                 if data == "[DONE]":
-                    return Outcome(output_tokens=tokens)
-                event = json.loads(data)
-                if "error" in event:
-                    return _error_event(event["error"], tokens)
-                if event.get("usage"):
-                    tokens = int(event["usage"]["completion_tokens"])
+                    complete = True
+                elif data and not complete:
+                    event = json.loads(data)
+                    if "error" in event:
+                        return _error_event(event["error"], tokens)
+                    if event.get("usage"):
+                        tokens = int(event["usage"]["completion_tokens"])
+        if complete:
+            return Outcome(output_tokens=tokens)
         return Outcome(output_tokens=tokens, error="cut short", detail="the stream ended without [DONE]")
 
 

@@ -21,7 +21,7 @@ TEMPERATURE: Final[dict[Workload, float]] = {"code": 0.0, "repeat": 0.0, "chat":
 MAX_TOKENS: Final[dict[Workload, tuple[int, ...]]] = {
     "code": (96, 128, 160),
     "repeat": (64, 96, 128),
-    "chat": (32, 48, 64),
+    "chat": (48, 64, 80),
     "creative": (48, 64, 96),
 }
 """Lengths of answer that a request of the workload may ask for, tokens."""
@@ -95,19 +95,11 @@ def _repeat() -> list[Prompt]:
 
 
 def _chat() -> list[Prompt]:
-    """A second question in a conversation: the answer stands nowhere."""
-    made: list[Prompt] = []
-    for index, (topic, template) in enumerate(itertools.product(_TOPICS, _QUESTIONS)):
-        question, answer = _SMALL_TALK[index % len(_SMALL_TALK)]
-        made.append(
-            (
-                Message("system", "You are a friendly assistant who answers in a few plain sentences."),
-                Message("user", question),
-                Message("assistant", answer),
-                Message("user", template.format(topic=topic)),
-            )
-        )
-    return made
+    """A question: the answer stands nowhere. Without a conversation before it, which the small target only echoes."""
+    return [
+        _ask(f"{question.format(topic=topic)} Answer in three or four sentences.")
+        for topic, question in itertools.product(_TOPICS, _QUESTIONS)
+    ]
 
 
 def _creative() -> list[Prompt]:
@@ -164,11 +156,6 @@ _QUESTIONS: Final = (
     "How would you explain {topic} to a child of six?",
     "What has changed about {topic} in the last hundred years?",
     "Name one advantage and one disadvantage of {topic}, and say which weighs more.",
-)
-_SMALL_TALK: Final = (
-    ("How are you today?", "I am well, thank you. What would you like to talk about?"),
-    ("Can you help me with a question?", "Of course. Ask me anything, and I will answer as well as I can."),
-    ("I have ten minutes before my bus leaves.", "Then let us use them well. What do you want to know?"),
 )
 _HEROES: Final = (
     "a clockmaker",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -17,7 +18,7 @@ MAX_IN_FLIGHT: Final = 14
 PROGRESS_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 60.0
 _LONGEST_PAUSE: Final = 30.0
-_PROBE_TOKENS: Final = 32
+_PROBE_TOKENS: Final = 48
 _SCALES: Final = (0.2, 20.0)
 
 
@@ -114,7 +115,7 @@ class _Run:
             if isinstance(found, str):
                 self._pause.over()
                 return model or found
-            self._pause.server_is_down(found, self._clock())
+            self._pause.server_is_down(found, self._clock(), self._clock())
             given_up = patience is not None and self._clock() - began > patience
             if given_up or not found.server_down:
                 raise ServerUnreachable(f"{base_url}: {found.error}: {found.detail}")
@@ -122,16 +123,16 @@ class _Run:
         return None
 
     async def _measured_scale(self, model: str) -> float:
-        """The server's speed in multiples of the reference: two rounds of a request per workload, the better counts."""
+        """The server's speed in multiples of the reference: two rounds of eight at once, the faster counts."""
         best = 0.0
         for index in range(2):
             if self._stop.is_set():
                 break
             before, began = self._tally.output_tokens, self._clock()
-            for workload in WORKLOADS:
-                prompt = prompts(workload)[index]
-                heat = TEMPERATURE[workload]
-                self._start(Planned(began, workload, prompt, _PROBE_TOKENS, heat, stream=bool(index)), began, model)
+            for workload, stream in itertools.product(WORKLOADS, (False, True)):
+                prompt = prompts(workload)[2 * index + stream]
+                probe = Planned(began, workload, prompt, _PROBE_TOKENS, TEMPERATURE[workload], stream)
+                self._start(probe, began, model)
             await self._wait_for(set(self._tasks))
             best = max(best, (self._tally.output_tokens - before) / (self._clock() - began))
         return min(_SCALES[1], max(_SCALES[0], best / REFERENCE_TOKENS_PER_SECOND))
@@ -161,10 +162,12 @@ class _Run:
         task.add_done_callback(self._tasks.discard)
 
     async def _send(self, request: Planned, due: float, model: str) -> None:
+        sent = self._clock()
         outcome = await self._server.send(request, model)
-        self._tally.ended(request.workload, outcome, self._clock() - due)
+        now = self._clock()
+        self._tally.ended(request.workload, outcome, now - due)
         if outcome.server_down:
-            self._pause.server_is_down(outcome, self._clock())
+            self._pause.server_is_down(outcome, sent, now)
         elif outcome.error is None:
             self._pause.over()
 
@@ -224,14 +227,17 @@ class _Pause:
     """Holds requests back while the server is down: 1, 2, 4 … s, or as long as it asks; then one may try."""
 
     def __init__(self) -> None:
+        self._since = 0.0
         self._until = 0.0
         self._seconds = 0.0
         self._why = ""
 
-    def server_is_down(self, outcome: Outcome, now: float) -> None:
-        if now < self._until:
-            return  # said by a request that was sent before: already known
+    def server_is_down(self, outcome: Outcome, sent: float, now: float) -> None:
+        """A request sent at `sent` met no server."""
+        if sent < self._since:
+            return  # sent before this pause began: it says nothing new
         self._seconds = min(_LONGEST_PAUSE, max(1.0, 2 * self._seconds))
+        self._since = now
         self._until = now + max(self._seconds, min(_LONGEST_PAUSE, outcome.retry_after or 0.0))
         self._why = f"{outcome.error}: {outcome.detail}"
 
@@ -248,4 +254,7 @@ class _Pause:
         return max(0.0, self._until - now)
 
     def note(self, now: float) -> str:
-        return f"server down ({self._why}); trying again in {self.left(now):.0f} s" if self._why else ""
+        if not self._why:
+            return ""
+        wait = self.left(now)
+        return f"server down ({self._why}); trying again " + (f"in {wait:.0f} s" if wait else "with the next request")

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from console.traffic import Phase, Profile, Progress, Result, ServerUnreachable, run
+from console.traffic.client import Outcome
 from console.traffic.plan import PROFILES, make_plan
 from console.traffic.prompts import WORKLOADS
+from console.traffic.runner import _Pause
 from tests.console.fake_engine import Call, Handler, chat_engine, fake_engine
 from tests.console.gateway_process import DEADLINE, Gateway, gateway_environment, running_gateway
 
@@ -200,6 +202,22 @@ async def _all_answered_with(gateway: Gateway, stop: asyncio.Event, raw: bytes, 
 async def test_without_a_server_it_gives_up_after_its_patience_and_says_what_it_met(gateway: Gateway) -> None:
     with pytest.raises(ServerUnreachable, match="http 503: The engine is not running"):
         await run(_profile(1.0, 5), _base(gateway), scale=1.0, patience_seconds=0.1)
+
+
+def test_pauses_double_while_each_try_meets_no_server_and_end_with_the_first_answer() -> None:
+    down, pause = Outcome(error="unreachable", server_down=True), _Pause()
+    now, waits = 100.0, []
+    for _ in range(7):
+        pause.server_is_down(down, sent=now, now=now + 0.1)
+        pause.server_is_down(down, sent=now - 1, now=now + 0.2)  # one from before the pause says nothing new
+        waits.append(round(pause.left(now + 0.1)))
+        now += 0.1 + waits[-1]
+        assert pause.left(now) == 0
+        pause.try_once(now)
+        assert pause.left(now) > 0  # the others wait for what becomes of it
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    pause.over()
+    assert (pause.left(now), pause.note(now)) == (0, "")
 
 
 async def test_it_waits_for_a_server_that_is_still_starting(gateway: Gateway, stop: asyncio.Event) -> None:
