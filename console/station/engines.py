@@ -57,7 +57,7 @@ class KnownEngine:
             return None
         last_heard = self.heard if self.boot is not None else None
         self.boot, self.boots = boot, self.boots + 1
-        self.executed, self.mismatch, self.mismatch_steps = None, None, 0
+        self.executed, self.mismatch, self.mismatch_steps, self.policy_applied = None, None, 0, None
         return last_heard
 
     def died_unseen(self, last_heard: float | None) -> None:
@@ -67,7 +67,7 @@ class KnownEngine:
 
     def take_announcement(self, message: Announcement, now: float) -> None:
         self.record = message.record
-        self.policy_applied = message.policy
+        self._applied(message.policy)
         self.policy_error = message.policy_error
         self.frames_dropped = message.frames_dropped
         self.heard = now
@@ -78,10 +78,14 @@ class KnownEngine:
         step = frame.step
         if step is None:
             return
-        self.policy_applied = step.policy
+        self._applied(step.policy)
         self.step_at = step.ts
         self.executed = executed(step, self.record)
         self._judge(step, state)
+
+    def _applied(self, version: int) -> None:
+        """Versions only rise within a boot: frames that waited for a station come after its hello was answered."""
+        self.policy_applied = max(version, self.policy_applied or 0)
 
     def _judge(self, step: PackedStep, state: PolicyState | None) -> None:
         if state is None or self.record is None or self.executed is None:

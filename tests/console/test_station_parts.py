@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from console.feed.messages import EngineView, LossView
@@ -170,6 +171,15 @@ def test_another_boot_tells_when_the_one_before_was_last_heard_of() -> None:
     assert known.meet("b1") is None
     assert known.meet("b2") == 1.0
     assert known.executed is None
+
+
+def test_frames_that_waited_for_a_station_do_not_take_back_what_is_applied() -> None:
+    known = known_engine()
+    known.take_announcement(msgspec.structs.replace(announcement(), policy=7), 2.0)
+    known.take_frame(frame(4, "static"), None, 2.0)
+    assert known.policy_applied == 7
+    known.meet("b2")
+    assert known.policy_applied is None
 
 
 # Alerts
