@@ -19,8 +19,11 @@ import duckdb
 
 from engine.frames import Announcement, Frame
 from engine.records import ControlRecord, GapRecord
+from store.attribution import IngestCounts
+from store.buckets import UNATTRIBUTED
 from store.database import Store, StoreError
 from store.ingest import Ingest
+from store.preload import preload
 from store.windows import LiveWindows
 
 log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class Recorder:
         self.windows = windows
         self.lock = threading.Lock()
         self.error: str | None = None
+        self._stored_before = _stored_counts(store)
         self.overflowed = 0
         self._tell = tell
         self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
@@ -80,6 +84,12 @@ class Recorder:
             yield cursor
         finally:
             cursor.close()
+
+    def counts(self) -> IngestCounts:
+        """What was taken in since the store began."""
+        before, since = self._stored_before, self.ingest.counts
+        names = IngestCounts.__struct_fields__
+        return IngestCounts(**{name: getattr(before, name) + getattr(since, name) for name in names})
 
     def last_heard(self, engine: str) -> float | None:
         """When the store last heard of an engine, Unix seconds."""
@@ -123,6 +133,7 @@ class Recorder:
             with self.lock:
                 for item in items:
                     self._apply(item)
+                self.ingest.digest()  # the live windows take their share here, not in a flush outside the lock
             if mark is not None or time.monotonic() >= self._flush_at:
                 self._flush()
             if mark is not None:
@@ -187,7 +198,23 @@ def open_recorder(path: Path, tell: Callable[[str, str], None]) -> Recorder:
     """
     store = Store.open(path)
     windows = LiveWindows()
+    try:
+        preload(windows, store.connection, time.time())
+    except duckdb.Error as error:  # the figures of the last hours are then missing on the screen, nothing else
+        log.warning("the live windows begin empty: %s", error)
     return Recorder(store, Ingest(store, windows), windows, tell)
+
+
+def _stored_counts(store: Store) -> IngestCounts:
+    """What earlier stations have stored. Messages that were no frames are nowhere stored: they are counted anew."""
+    found = store.connection.execute(
+        """SELECT (SELECT count(*) FROM rows), (SELECT count(*) FROM gaps),
+             (SELECT coalesce(sum(frames_lost), 0)::BIGINT FROM gaps), (SELECT count(*) FROM quarantine),
+             (SELECT count(*) FROM rows SEMI JOIN (SELECT id FROM buckets WHERE workload = ?) b ON bucket = b.id)""",
+        [UNATTRIBUTED],
+    ).fetchall()
+    rows, gaps, lost, quarantined, unattributed = found[0]
+    return IngestCounts(rows=rows, gaps=gaps, frames_lost=lost, quarantined=quarantined, unattributed=unattributed)
 
 
 def _first_line(error: Exception) -> str:

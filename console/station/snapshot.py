@@ -104,14 +104,14 @@ def store_view(recorder: Recorder) -> StoreView:
     return StoreView(
         path=str(recorder.store.path),
         recording=recorder.error is None,
-        rows=recorder.ingest.counts.rows,
+        rows=recorder.counts().rows,
         bytes=recorder.store.size(),
         error=recorder.error,
     )
 
 
 def loss_view(recorder: Recorder) -> LossView:
-    counts = recorder.ingest.counts
+    counts = recorder.counts()
     return LossView(
         gaps=counts.gaps,
         frames_lost=counts.frames_lost,

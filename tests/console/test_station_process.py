@@ -33,6 +33,7 @@ from console.feed.protocol import (
 from console.station.actions import RestartParams
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
+from store.figures import Report
 from tests.console.station_harness import StationUnderTest, engine, living, start_own_engine, until
 
 OFF = PolicyMode(mode="off")
@@ -107,6 +108,8 @@ def test_a_new_station_adopts_engine_and_gateway_of_one_that_was_killed(make_sta
     ask("policy_set", PolicyResult, PolicySet(policy=PolicyMode(mode="static", k=2)))
     left = station.wait(lambda seen: engine(seen).executed_k == 2, "K 2")
     engine_pid, gateway_pid = station.engine_pid(), station.managed("gateway").pid
+    assert ask("report", Report).buckets, "a report flushes what was taken in"
+    rows = left.store.rows
     station.kill()
     assert living([engine_pid, gateway_pid]) == [engine_pid, gateway_pid]
 
@@ -117,6 +120,10 @@ def test_a_new_station_adopts_engine_and_gateway_of_one_that_was_killed(make_sta
     assert station.managed("gateway").pid == gateway_pid
     assert engine(seen).restarts == 0
     assert seen.policy_version > left.policy_version
+    assert seen.total is not None
+    assert seen.total.window is not None
+    assert seen.total.window.start < seen.started, "what the station before it recorded is shown"
+    assert seen.store.rows >= rows
     applied = station.wait(lambda now: engine(now).policy_applied == now.policy_version, "the new station's policy")
     assert engine(applied).executed_k == 2, "the adopted engine keeps its policy"
     assert {bucket.key.workload for bucket in seen.buckets} == {"code", "chat"}, "live sequences keep their tags"
