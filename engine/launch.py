@@ -38,7 +38,7 @@ _CLASS_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,15}")
 _OURS: Final = (
     "--model", "--uds", "--host", "--port", "--scheduler-cls", "--speculative-config", "--served-model-name",
-    "--max-num-seqs", "--max-model-len", "--max-num-batched-tokens", "--per-request-spec-decode-metrics", "--api-key",
+    "--max-num-seqs", "--max-model-len", "--api-key",
 )  # fmt: skip
 """Options that follow from the spec or that the gateway answers for; `extra_args` may not repeat them."""
 

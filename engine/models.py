@@ -114,7 +114,7 @@ def identify(folder: Path) -> ModelPath:
         ModelError: not a model folder.
     """
     if not folder.is_dir():
-        raise ModelError(f"{folder}: a file; give the folder that holds config.json and the weights")
+        raise ModelError(f"{folder}: no folder; give the one that holds config.json and the weights")
     folder = folder.resolve()
     if is_complete(folder):  # wherever it lies: a copied or moved cache holds the same model
         return _identify(folder, name=BUNDLED_NAME, revision=BUNDLED_REVISION)

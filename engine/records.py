@@ -102,6 +102,8 @@ class SequenceRecord(msgspec.Struct, frozen=True, tag="sequence", tag_field="typ
     lane: Lane = "speculative"
     hint_error: str | None = None
     """A malformed `disable_speculation`, as it came: the default held."""
+    request: str | None = None
+    """vLLM's request id, by which a log or a client's answer is found again."""
 
 
 class StepRecord(msgspec.Struct, frozen=True, tag="step", tag_field="type"):

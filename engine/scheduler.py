@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from engine.drafting import Drafting
 from engine.frames import WIRE_VERSION, Announcement, Frame
+from engine.models import ModelError, identify
 from engine.policy import PolicyState, Resolver, resolved_mode
 from engine.recorder import Limits, Recorder
 from engine.records import EngineRecord, PolicyMode
@@ -104,7 +105,7 @@ def engine_record(config: Any) -> EngineRecord:
         engine=os.environ.get("SPECDECK_ENGINE") or f"byo-{os.getpid()}",
         ts=time.time(),
         vllm=_vllm_version(),
-        target=os.environ.get("SPECDECK_TARGET") or Path(str(model.model)).name,
+        target=os.environ.get("SPECDECK_TARGET") or _identity(str(model.model)),
         drafter=os.environ.get("SPECDECK_DRAFTER") or _drafter_name(speculative),
         method=method,
         max_k=max_k,
@@ -140,7 +141,15 @@ def _drafter_name(speculative: Any) -> str:
     if speculative is None:
         return "none"
     model = getattr(speculative, "model", None)
-    return Path(str(model)).name if model else str(speculative.method)
+    return _identity(str(model)) if model else str(speculative.method)
+
+
+def _identity(model: str) -> str:
+    """The model version of an engine that specdeck did not launch; its bare name where no folder can be read."""
+    try:
+        return identify(Path(model)).identity
+    except (ModelError, OSError):
+        return Path(model).name
 
 
 def _limits(config: Any, record: EngineRecord) -> Limits:

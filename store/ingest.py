@@ -244,6 +244,7 @@ class Ingest:
         self._introduce(run, record)
 
     def _introduce(self, run: EngineRun, record: EngineRecord) -> None:
+        record = msgspec.structs.replace(record, ts=self._time(record.ts))  # as JSON it must be a number again
         run.record, run.placeholder = record, False
         run.classify(self._book)
         if run.stored:
@@ -300,7 +301,7 @@ class Ingest:
         self._arrived(
             run,
             ArrivedSequence(
-                handle, "", record.ts, record.workload, record.temperature, record.prompt_tokens,
+                handle, record.request or "", record.ts, record.workload, record.temperature, record.prompt_tokens,
                 record.disable_speculation, record.lane, record.hint_error,
             ),
             0,

@@ -63,8 +63,8 @@ def _engines(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
 
 
 def _sequences(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    query = """SELECT engine, name, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane, hint_error
-      FROM sequences s JOIN engines e ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
+    query = """SELECT engine, name, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane, hint_error,
+      request FROM sequences s JOIN engines e ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
     for engine, name, ts, workload, temperature, *rest in cursor.execute(query, [UNATTRIBUTED]).fetchall():
         tag = None if workload == UNTAGGED else workload
         yield _timed(SequenceRecord(engine, name, ts, tag, 0.0 if temperature is None else temperature, *rest))
