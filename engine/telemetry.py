@@ -55,6 +55,7 @@ class Telemetry:
         self._push = self._pusher()
         self._closing = threading.Event()
         self._station: str | None = None
+        self._version: int | None = None
         self.policy_error: str | None = None
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="specdeck-policy", daemon=True)
@@ -118,7 +119,7 @@ class Telemetry:
             if changed:
                 logger.warning("specdeck: policy refused, the last one stays: %s", error)
             return changed
-        said_hello = message.station != self._station
-        self._station = message.station
-        cleared, self.policy_error = self.policy_error is not None, None
-        return said_hello or cleared
+        heard = (message.station, message.state.version, None)
+        news = heard != (self._station, self._version, self.policy_error)
+        self._station, self._version, self.policy_error = heard
+        return news

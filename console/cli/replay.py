@@ -15,7 +15,7 @@ from console.cli.outcomes import BadInput, say
 def replay(path: str, headless: bool, speed: str, as_json: bool) -> None:
     """Replay TRACE, without a station.
 
-    In this version headless only: the console on a trace comes with its own issue.
+    Headless only for now: runs to the end and prints the report.
     """
     from pathlib import Path
 

@@ -108,7 +108,7 @@ class BucketView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertView(msgspec.Struct, frozen=True, kw_only=True):
-    """An alert as one line. The judge comes with the store issue; outages and losses are shown from the start."""
+    """An alert as one line. Outages, losses and mismatches, judged by the station."""
 
     kind: str
     severity: Literal["info", "warn", "critical"]

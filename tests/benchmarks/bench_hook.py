@@ -66,10 +66,8 @@ def main() -> None:
     for sequences in (16, 256):
         figures = measure(model, sequences)
         median, high = statistics.median(figures), statistics.quantiles(figures, n=20)[-1]
-        share = median / 30_000
-        print(
-            f"hook, {sequences} sequences: {median:.0f} µs a step (p95 {high:.0f}), {share:.2%} of a 30 ms step; {machine}"
-        )
+        of_step = f"{median / 30_000:.2%} of a 30 ms step"
+        print(f"hook, {sequences} sequences: {median:.0f} µs a step (p95 {high:.0f}), {of_step}; {machine}")
 
 
 if __name__ == "__main__":
