@@ -299,6 +299,9 @@ def _environment(spec: EngineSpec, socket_dir: Path, device: Device, inherit: di
     }
     if device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(spec.kv_cache_gib)
+        # vLLM 0.32 can't load the ahead-of-time compiled model that it saves on a CPU: every start would compile
+        # for half a minute again. Without it the compile cache works.
+        env.setdefault("VLLM_USE_AOT_COMPILE", "0")
         library = openmp_library()
         present = env.get("LD_PRELOAD", "")
         if library is not None and "libiomp" not in present:

@@ -62,16 +62,22 @@ def _engines(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
         yield first, _RANKS[EngineRecord], record
 
 
+_ENGINES: Final = "(SELECT *, id = min(id) OVER (PARTITION BY engine) AS is_first FROM engines) e"
+_NAME: Final = "CASE WHEN is_first OR NOT regexp_full_match(name, '-?[0-9]+') THEN name ELSE name || '@' || e.id END"
+"""A sequence's name in the trace. An engine counts its handles from 1 again after a restart: a reader who pays no heed
+to the engine records between must not take two sequences for one."""
+
+
 def _sequences(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    query = """SELECT engine, name, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane, hint_error,
-      request FROM sequences s JOIN engines e ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
+    query = f"""SELECT engine, {_NAME}, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane,
+      hint_error, request FROM sequences s JOIN {_ENGINES} ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
     for engine, name, ts, workload, temperature, *rest in cursor.execute(query, [UNATTRIBUTED]).fetchall():
         tag = None if workload == UNTAGGED else workload
         yield _timed(SequenceRecord(engine, name, ts, tag, 0.0 if temperature is None else temperature, *rest))
 
 
 def _finishes(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    query = "SELECT engine, name, f.ts, reason, output_tokens FROM finishes f JOIN engines e ON engine_run = e.id"
+    query = f"SELECT engine, {_NAME}, f.ts, reason, output_tokens FROM finishes f JOIN {_ENGINES} ON engine_run = e.id"
     for values in cursor.execute(query).fetchall():
         yield _timed(FinishRecord(*values))
 
@@ -87,7 +93,7 @@ def _gaps(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
         yield _timed(GapRecord(*values))
 
 
-_STEP_QUERY: Final = """WITH facts AS (
+_STEP_QUERY: Final = f"""WITH facts AS (
   SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause,
     0 AS late, rows.rowid AS place
   FROM rows JOIN sequences q ON sequence = q.id
@@ -95,8 +101,8 @@ _STEP_QUERY: Final = """WITH facts AS (
   SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause, 1, rowid
   FROM quarantine)
 SELECT s.id, engine, frame, number, s.ts, duration_ms, k_verify, k_draft, running, waiting, prefill_tokens, probe,
-  policy, limit_draft, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, facts.cause
-FROM steps s JOIN engines e ON engine_run = e.id LEFT JOIN facts ON facts.step = s.id
+  policy, limit_draft, {_NAME}, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, facts.cause
+FROM steps s JOIN {_ENGINES} ON engine_run = e.id LEFT JOIN facts ON facts.step = s.id
 ORDER BY s.ts, s.id, late, place"""
 _STEP_COLUMNS: Final = 14
 

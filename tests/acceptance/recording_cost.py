@@ -44,6 +44,7 @@ def main() -> bool:
             "SPECDECK_DATA_DIR": f"{directory}/data",
             "SPECDECK_ENGINE": "measured",
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            "VLLM_USE_AOT_COMPILE": "0",
         }
         from engine.sockets import sockets
 

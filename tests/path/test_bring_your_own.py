@@ -14,6 +14,7 @@ import pytest
 
 from console.feed.client import FeedError
 from console.feed.messages import EngineView
+from console.station.actions import RestartParams
 from engine.records import PolicyMode
 from tests.path.served import START_SECONDS, Served, free_port, until
 
@@ -29,13 +30,14 @@ def test_it_appears_is_recorded_takes_the_policy_and_cannot_be_restarted_from_he
         command += ["--max-model-len", "512", "--max-num-seqs", "4", "--scheduler-cls", "engine.scheduler.build"]
         command += ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3}']
         own = {"SPECDECK_SOCKET": str(served.sockets.telemetry), "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+        own |= {"VLLM_USE_AOT_COMPILE": "0"}
         log = (Path(directory) / "own.log").open("wb")
         engine = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log, start_new_session=True)
         try:
             view = until("the engine in the picture", lambda: _own(served), START_SECONDS)
             assert (view.owned, view.method, view.max_k) == (False, "ngram", 3)
             with pytest.raises(FeedError, match="did not start"):
-                served.ask("engine_restart", None, bool)
+                served.ask("engine_restart", RestartParams(engine=view.engine), bool)
             until("its server answers", lambda: _healthy(port), 60.0)
             served.policy(PolicyMode(mode="static", k=2))
             body = {"model": "own", "prompt": "one two three " * 8, "max_tokens": 30, "temperature": 0.0}

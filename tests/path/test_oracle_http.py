@@ -34,7 +34,7 @@ def _bodies(k: int) -> dict[str, dict[str, Any]]:
         "grammar": {"prompt": CHAT, "max_tokens": 40, "structured_outputs": {"json": SCHEMA}},
         "hinted": {"prompt": REPEAT, "max_tokens": 30, "vllm_xargs": {"disable_speculation": 1}},
     }
-    bodies |= {f"repeat-{number}": {"prompt": f"{number} {REPEAT}", "max_tokens": 40} for number in range(5)}
+    bodies |= {f"repeat-{number}": {"prompt": f"{number} {REPEAT}", "max_tokens": 90} for number in range(5)}
     return {
         f"k{k}-{name}": {
             "temperature": 0.0,

@@ -73,7 +73,7 @@ def recount(trace: Path) -> dict[str, Counter[str]]:
             workloads[record.seq] = record.workload or "untagged"
         elif isinstance(record, StepRecord):
             for row in record.rows:
-                counter = counts.setdefault(workloads[row.seq], Counter())
+                counter = counts.setdefault(workloads.get(row.seq, "unattributed"), Counter())
                 counter["emitted"] += row.emitted
                 if row.cause != "prefill":
                     counter["decode_rows"] += 1

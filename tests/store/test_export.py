@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from engine.records import SequenceRecord, StepRecord
 from store import schema
 from store.database import Store, StoreError
 from store.export import ExportError, export, kind_of
@@ -17,8 +18,8 @@ from store.query import SqlError, run_sql
 from store.replay import replay_headless
 from store.report import report
 from store.source import open_source
-from store.trace import TraceWriter
-from tests.store.builders import T0, engine, row, sequence, step, trace_of
+from store.trace import TraceWriter, read_records
+from tests.store.builders import T0, announcement, arrived, engine, frame, row, sequence, step, trace_of
 
 RECORDS = trace_of([row(d=4, a=2)] * 30 + [row(d=1, a=2)])
 
@@ -182,3 +183,22 @@ def test_replay_reports_what_the_trace_holds_at_any_speed(tmp_path: Path) -> Non
     assert replay_headless(path) == result
     with pytest.raises(ValueError, match="speed"):
         replay_headless(path, 0)
+
+
+def test_sequences_of_two_boots_have_names_of_their_own_in_a_trace(tmp_path: Path) -> None:
+    """An engine counts its handles from 1 again after a restart: a plain reader must not take two for one."""
+    store = Store.memory()
+    ingest = Ingest(store)
+    for boot in ("b1", "b2"):
+        ingest.announcement(announcement(boot=boot), T0)
+        ingest.frame(frame(1, [row("1")], [arrived(1, boot)], boot=boot), T0 + 1)
+    ingest.flush()
+    out = tmp_path / "two.jsonl"
+    export(store.connection, out)
+    records = list(read_records(out))
+    named = {record.seq: record.workload for record in records if isinstance(record, SequenceRecord)}
+    assert sorted(named.values(), key=str) == ["b1", "b2"]
+    assert {row.seq for record in records if isinstance(record, StepRecord) for row in record.rows} == set(named)
+    with open_source(out) as again:
+        assert report(again.connection, source="again").buckets == report(store.connection, source="once").buckets
+    store.close()
