@@ -31,10 +31,10 @@ def speculative_config(method: str, model: Path) -> dict[str, Any]:
         config |= {"prompt_lookup_max": 4, "prompt_lookup_min": 2}
     if method == "draft_model":
         config["model"] = str(model)
-    if method == "eagle3":
+    if method in ("eagle", "eagle3"):
         from tests.engine.random_head import write_random_head
 
-        config["model"] = str(write_random_head(model, Path(tempfile.mkdtemp()) / "head"))
+        config["model"] = str(write_random_head(model, Path(tempfile.mkdtemp()) / "head", method))
     if method == "custom_class":
         config["model"] = "tests.engine.own_number_proposer.OwnNumber"
     if method not in ("suffix", "custom_class"):
