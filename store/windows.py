@@ -98,9 +98,12 @@ class _Group:
                 self.cached = None
 
     def choose(self) -> int:
-        """The window to show: the smallest with enough sequences, kept until it has too few; else the longest."""
-        enough = [place for place, window in enumerate(self.windows) if window.sequences >= ENOUGH_SEQUENCES]
-        best = enough[0] if enough else len(self.windows) - 1
+        """The window to show: the smallest with enough sequences, kept until it has too few.
+
+        Where none has enough, the smallest that holds as many as the longest: a longer one would know no more.
+        """
+        enough = min(ENOUGH_SEQUENCES, self.windows[-1].sequences)
+        best = next(place for place, window in enumerate(self.windows) if window.sequences >= enough)
         kept = self.shown
         if kept is None or best < kept or self.windows[kept].sequences < KEEP_SEQUENCES:
             self.shown = kept = best

@@ -137,6 +137,7 @@ def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:
         numbers_: Line = (
             (f"{numbers.count(gateway.requests)} requests", "text"),
             (f"  {numbers.count(gateway.errors)} errors", "warn" if gateway.errors else "dim"),
+            (f"  {numbers.count(gateway.unavailable)} found no engine" if gateway.unavailable else "", "dim"),
         )
         detail = f"  {clean(gateway.detail)}" if gateway.detail else ""
         start: Line = (*_label("gateway"), (f"{glyph} ", role), (clean(gateway.url), "text"), (detail, "dim"))

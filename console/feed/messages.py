@@ -72,6 +72,8 @@ class GatewayView(msgspec.Struct, frozen=True):
     requests: int = 0
     errors: int = 0
     detail: str = ""
+    unavailable: int = 0
+    """Requests that found no engine, as while one starts; they were answered 503 with a Retry-After."""
 
 
 class StoreView(msgspec.Struct, frozen=True):

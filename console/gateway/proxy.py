@@ -87,7 +87,7 @@ class Proxy:
         try:
             upstream = await connect(self.upstream)
         except EngineUnavailable:
-            self.counts.errors += 1
+            self.counts.unavailable += 1
             await _answer(failures.ENGINE_UNAVAILABLE, send)
             return
         relay = _Relay(upstream)

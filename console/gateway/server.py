@@ -63,6 +63,7 @@ async def _serve(
             "url": url,
             "requests": counts.requests,
             "errors": counts.errors,
+            "unavailable": counts.unavailable,
             "refused": counts.refused,
             "cancelled": counts.cancelled,
             "active": counts.active,

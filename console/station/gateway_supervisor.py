@@ -33,6 +33,7 @@ _GRACE_SECONDS: Final = 12.0
 class GatewayStats(msgspec.Struct, frozen=True):
     requests: int = 0
     errors: int = 0
+    unavailable: int = 0
     active: int = 0
     upstream_ok: bool | None = None
 
@@ -72,6 +73,7 @@ class GatewaySupervisor:
             pid=self._process.pid if self._process is not None and alive else None,
             requests=stats.requests,
             errors=stats.errors,
+            unavailable=stats.unavailable,
             detail=self._detail,
         )
 

@@ -55,7 +55,7 @@ async def test_without_an_engine_the_answer_is_503_with_a_time_to_retry(
     error = _openai_error(answer.content)
     assert error["code"] == "engine_unavailable"
     assert "specdeck status" in str(error["message"])
-    assert (stats["upstream_ok"], stats["errors"], stats["active"]) == (False, 1, 0)
+    assert (stats["upstream_ok"], stats["errors"], stats["unavailable"], stats["active"]) == (False, 0, 1, 0)
 
 
 async def test_the_engine_is_found_as_soon_as_it_is_there_and_again_after_a_restart(

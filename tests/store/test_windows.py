@@ -55,7 +55,7 @@ def test_the_smallest_window_with_thirty_sequences_is_shown() -> None:
     assert bucket.figures.window is not None
     assert bucket.figures.window.start == pytest.approx(T0 + 250)
     assert bucket.figures.sequences == 33
-    assert live(spread(20, 540.0)).buckets(T0 + 541)[0].window_label == "6 h"
+    assert live(spread(20, 540.0)).buckets(T0 + 541)[0].window_label == "1 h", "6 h would know no more"
 
 
 def test_a_window_is_kept_until_it_has_fewer_than_twenty_sequences() -> None:
