@@ -77,6 +77,21 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return BucketKey(self.workload, self.context, self.temperature, self.model_version)
 
 
+class SeriesPoint(msgspec.Struct, frozen=True, array_like=True):
+    """One cell of a bucket's time series; rates None where there is nothing to divide by."""
+
+    ts: float
+    """End of the cell, Unix seconds."""
+    alpha: float | None
+    waste: float | None
+    executed_k: float | None
+    """Mean k_asked over the bucket's decode rows."""
+    tokens_per_second: float
+    running: float | None
+    """Mean number of running sequences of the engine in the cell."""
+    accepted_length: float | None
+
+
 class Transition(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the executed K."""
 

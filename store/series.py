@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from store.counts import Ints
+from store.figures import SeriesPoint
 from store.metrics import divided
 from store.schema import CELL_SECONDS, RATIO_UNIT
 
@@ -16,20 +16,6 @@ _CELLS: Final = KEPT_SECONDS // CELL_SECONDS
 
 DRAFT_STEPS, RATIO, DRAFTED, ACCEPTED, DECODE_ROWS, K_SUM, EMITTED = range(7)
 _SUMS: Final = 7
-
-
-class CellPoint(msgspec.Struct, frozen=True, array_like=True):
-    """One cell of a bucket's time series; rates None where there is nothing to divide by. `ts`: the cell's end."""
-
-    ts: float
-    alpha: float | None
-    waste: float | None
-    executed_k: float | None
-    """Mean k_asked over the bucket's decode rows."""
-    tokens_per_second: float
-    running: float | None
-    """Mean number of running sequences of the engine in the cell."""
-    accepted_length: float | None
 
 
 class Ring:
@@ -62,7 +48,7 @@ def grouped(sums: Ints, size: int) -> Ints:
     return added
 
 
-def points(sums: Ints, load: Ints, first_cell: int, size: int, recorded: tuple[float, float]) -> list[CellPoint]:
+def points(sums: Ints, load: Ints, first_cell: int, size: int, recorded: tuple[float, float]) -> list[SeriesPoint]:
     """Points of `size` cells each; those outside recorded time are left out.
 
     Args:
@@ -79,7 +65,7 @@ def points(sums: Ints, load: Ints, first_cell: int, size: int, recorded: tuple[f
         if seconds <= 0:
             continue
         made.append(
-            CellPoint(
+            SeriesPoint(
                 ts=float(end),
                 alpha=divided(cell[RATIO], RATIO_UNIT * cell[DRAFT_STEPS]),
                 waste=divided(cell[DRAFTED] - cell[ACCEPTED], cell[DRAFTED]),

@@ -17,13 +17,13 @@ from engine.frames import PackedStep
 from engine.records import LIMITS, EngineRecord
 from store.buckets import BucketName, bucket_order
 from store.counts import Ints, Tally
-from store.figures import BucketKey, Figures, Window
+from store.figures import BucketKey, Figures, SeriesPoint, Window
 from store.grouping import CellChange, changes
 from store.metrics import divided, figures
 from store.recorded import Interval, recorded_seconds
 from store.rowbatch import EMITTED, K_ASKED, LIMIT, RowBatch
 from store.schema import CELL_SECONDS, RATIO_UNIT
-from store.series import DRAFT_STEPS, KEPT_SECONDS, RATIO, CellPoint, Ring, grouped, points
+from store.series import DRAFT_STEPS, KEPT_SECONDS, RATIO, Ring, grouped, points
 from store.sliding import SlidingTally
 
 SPANS: Final[tuple[tuple[float, int, str], ...]] = ((300.0, 10, "5 min"), (3600.0, 60, "1 h"), (21600.0, 300, "6 h"))
@@ -217,7 +217,7 @@ class LiveWindows:
             return None
         return self._figures(self._pool, self._place(self._pool), now, BucketKey(None, None, None, None))
 
-    def series(self, key: BucketKey | None, seconds: float, points_wanted: int, now: float) -> list[CellPoint]:
+    def series(self, key: BucketKey | None, seconds: float, points_wanted: int, now: float) -> list[SeriesPoint]:
         """The last `seconds` of a bucket (None: all pooled) in about `points_wanted` points of whole 10-s cells."""
         group = self._pool if key is None else self._groups.get(key)
         if group is None or self._recorded_from is None:

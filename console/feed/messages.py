@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from engine.records import PolicyMode
-from store.figures import BucketKey, Figures
+from store.figures import BucketKey, Figures, SeriesPoint
 
 FEED_VERSION = 1
 
@@ -153,21 +153,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Over the last 10 s, all engines: the status line's figure."""
     running: int = 0
     waiting: int = 0
-
-
-class SeriesPoint(msgspec.Struct, frozen=True, array_like=True):
-    """One cell of a bucket's time series; rates None where there is nothing to divide by."""
-
-    ts: float
-    """End of the cell, Unix seconds."""
-    alpha: float | None
-    waste: float | None
-    executed_k: float | None
-    """Mean k_asked over the bucket's decode rows."""
-    tokens_per_second: float
-    running: float | None
-    """Mean number of running sequences of the engine in the cell."""
-    accepted_length: float | None
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from console.feed.messages import Series, SeriesPoint, Snapshot
+from console.feed.messages import Series, Snapshot
 from console.feed.protocol import (
     ExportParams,
     Hello,
@@ -28,7 +28,6 @@ from console.feed.protocol import (
 from console.feed.server import Endpoint, FeedError
 from console.station.log_tail import read_chunk
 from console.station.options import OWNED_ENGINE
-from console.station.snapshot import as_feed
 from engine.policy import PolicyError, PolicyState, policy_diff
 from engine.records import ControlRecord
 from store.database import StoreError
@@ -87,7 +86,7 @@ class Actions:
         return Series(
             key=key,
             cell_seconds=points[1].ts - points[0].ts if len(points) > 1 else params.seconds,
-            points=[as_feed(SeriesPoint, point) for point in points],
+            points=points,
             marks=self._station.events.since(now - params.seconds),
         )
 

@@ -16,12 +16,11 @@ from console.feed.messages import (
     LossView,
     Phase,
     Series,
-    SeriesPoint,
     Snapshot,
     StoreView,
 )
 from engine.records import PolicyMode
-from store.figures import BucketKey, Figures, Window
+from store.figures import BucketKey, Figures, SeriesPoint, Window
 
 NOW = 1_790_000_100.0
 """2026-09-21 14:15:00 UTC."""
