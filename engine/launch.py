@@ -303,13 +303,21 @@ def _environment(spec: EngineSpec, socket_dir: Path, device: Device, inherit: di
         # for half a minute again. Without it the compile cache works.
         env.setdefault("VLLM_USE_AOT_COMPILE", "0")
         library = openmp_library()
-        present = env.get("LD_PRELOAD", "")
-        if library is not None and "libiomp" not in present:
-            env["LD_PRELOAD"] = f"{present}:{library}" if present else str(library)
+        if library is not None:
+            env["LD_PRELOAD"] = _with_openmp(library, env.get("LD_PRELOAD", ""))
         if spec.threads is not None:
             # Bound to chosen cores, two engines would be bound to the same ones.
             env |= {"OMP_NUM_THREADS": str(spec.threads), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     return env
+
+
+def _with_openmp(library: Path, present: str) -> str:
+    """LD_PRELOAD with Intel's OpenMP and without GNU's: vLLM refuses to start with both, and sets the latter itself in
+    a process that has imported it."""
+    kept = [entry for entry in re.split("[: ]+", present) if entry and "libgomp" not in entry]
+    if not any("libiomp" in entry for entry in kept):
+        kept.append(str(library))
+    return ":".join(kept)
 
 
 def _method_by_config(drafter: str) -> Method:

@@ -71,6 +71,8 @@ def test_openmp_is_preloaded_beside_what_the_operator_preloads(tmp_path: Path, m
     assert env["LD_PRELOAD"] == "/lib/own.so:/env/lib/libiomp5.so"
     _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/other/libiomp5.so"})
     assert env["LD_PRELOAD"] == "/other/libiomp5.so"
+    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/own.so:/torch/libgomp-1.so.1"})
+    assert env["LD_PRELOAD"] == "/own.so:/env/lib/libiomp5.so", "vLLM refuses to start with both"
 
 
 def test_a_gpu_engine_gets_neither_preload_nor_cpu_cache(tmp_path: Path) -> None:

@@ -107,6 +107,10 @@ class Served:
         def serving() -> Snapshot | None:
             assert self.process.poll() is None, f"specdeck serve ended with {self.process.returncode}"
             picture = self.snapshot_or_none()
+            if picture is not None and any(
+                engine.state == "failed" and engine.restarts >= 3 for engine in picture.engines
+            ):
+                raise AssertionError("the engine fails to start again and again")
             if picture is None or not any(engine.state == "serving" for engine in picture.engines):
                 return None
             try:
@@ -124,7 +128,7 @@ class Served:
         """The ends of all logs, for a failure's message."""
         paths = [self.directory / "serve.log", *sorted((self.directory / "data").rglob("*.log"))]
         return "\n".join(
-            f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in paths if path.exists()
+            f"--- {path.name}\n{path.read_text(errors='replace')[-12000:]}" for path in paths if path.exists()
         )
 
     def policy(self, mode: PolicyMode) -> int:
