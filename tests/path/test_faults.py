@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -112,8 +113,11 @@ def test_the_engine_serves_on_when_the_station_dies_and_the_next_one_adopts_it(s
     records = served.records()
     steps = [record.ts for record in records if isinstance(record, StepRecord)]
     assert max(ts for ts in steps if ts < killed) > killed - 1.5, "at most the last second is missing"
-    gaps = [record for record in records if isinstance(record, GapRecord) and record.ts >= killed]
-    assert gaps, "what was missed is a gap"
+    # The engine held its frames while nobody listened, so there may be no hole at all; one that is there is a gap.
+    around = [ts for ts in sorted(steps) if killed - 2 < ts < came_back + 2]
+    holes = [(before, after) for before, after in itertools.pairwise(around) if after - before > 1.5]
+    gaps = [record for record in records if isinstance(record, GapRecord) and record.ts >= killed - 2]
+    assert gaps or not holes, "what was missed is a gap"
 
 
 def test_a_killed_gateway_is_back_at_once_on_the_same_port(served: Served) -> None:
