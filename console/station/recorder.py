@@ -32,6 +32,10 @@ FLUSH_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 QUEUE_LIMIT: Final = 100_000
 """Messages held while a flush hangs; beyond it frames are dropped, and their numbering shows the hole."""
+GATHER_SECONDS: Final = 0.1
+"""Messages are applied in batches this far apart, short against the 4 Hz of the picture: applied one by one, the
+overhead of each would be taken from the engine, which shares the cores."""
+
 _BATCH: Final = 256
 """Messages applied under one hold of the lock, so that a snapshot never waits long."""
 
@@ -69,6 +73,7 @@ class Recorder:
         self._stored_before = _stored_counts(store)
         self.overflowed = 0
         self._tell = tell
+        self._urgent = threading.Event()
         self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
         self._flush_at = time.monotonic() + FLUSH_SECONDS
         self._thread = threading.Thread(target=self._run, name="specdeck-recorder", daemon=True)
@@ -114,12 +119,17 @@ class Recorder:
     def flush_and_wait(self, seconds: float = 30.0) -> bool:
         """Whether everything put before is in DuckDB now. Blocks: not for the event loop."""
         mark = Mark(threading.Event())
-        self._queue.put(mark)
+        self._mark(mark)
         return mark.reached.wait(seconds) and self.error is None
+
+    def _mark(self, mark: Mark) -> None:
+        """Queue a mark, and have what is before it applied without gathering more."""
+        self._queue.put(mark)
+        self._urgent.set()
 
     def stop(self) -> None:
         """Apply what is queued, flush, end the thread, close the store. Blocks."""
-        self._queue.put(Mark(threading.Event(), last=True))
+        self._mark(Mark(threading.Event(), last=True))
         self._thread.join(timeout=60)
         try:
             self.ingest.close()  # rows that still waited for their sequence
@@ -149,7 +159,10 @@ class Recorder:
             while len(items) < _BATCH:
                 item = self._queue.get(timeout=timeout)
                 if isinstance(item, Mark):
+                    self._urgent.clear()
                     return items, item
+                if not items and self._queue.qsize() < _BATCH:
+                    self._urgent.wait(GATHER_SECONDS)
                 items.append(item)
                 timeout = 0.0
         except queue.Empty:
