@@ -98,7 +98,7 @@ def test_every_verification_of_every_request_equals_vllms_detail(
         assert [row.drafted for row in drafted] == (detail.get("per_step_drafted") or []), name
         assert [row.accepted for row in drafted] == (detail.get("per_step_accepted") or []), name
         compared += len(drafted)
-    assert compared > 150
+    assert compared > 100
 
 
 def test_every_token_of_every_answer_is_in_a_row(
