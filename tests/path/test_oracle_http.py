@@ -35,7 +35,7 @@ def _bodies(k: int) -> dict[str, dict[str, Any]]:
         "hinted": {"prompt": REPEAT, "max_tokens": 30, "vllm_xargs": {"disable_speculation": 1}},
     }
     bodies |= {
-        f"repeat-{number}": {"prompt": f"{number} {REPEAT}", "max_tokens": 90, "ignore_eos": True}
+        f"repeat-{number}": {"prompt": f"{number} {REPEAT}", "max_tokens": 220, "ignore_eos": True}
         for number in range(5)
     }
     return {
@@ -98,7 +98,8 @@ def test_every_verification_of_every_request_equals_vllms_detail(
         assert [row.drafted for row in drafted] == (detail.get("per_step_drafted") or []), name
         assert [row.accepted for row in drafted] == (detail.get("per_step_accepted") or []), name
         compared += len(drafted)
-    assert compared > 100
+    print(f"{compared} verifications compared")
+    assert compared > 200
 
 
 def test_every_token_of_every_answer_is_in_a_row(
