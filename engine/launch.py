@@ -186,7 +186,7 @@ def command(
     if spec.data_parallel_size > 1:
         argv += ["--data-parallel-size", str(spec.data_parallel_size)]
     if method != "none":
-        argv += ["--speculative-config", json.dumps(_speculative_config(spec, method, drafter))]
+        argv += ["--speculative-config", json.dumps(speculative_config(spec, method, drafter))]
     if spec.per_request_metrics != "none":
         argv += ["--per-request-spec-decode-metrics", spec.per_request_metrics]
     argv += spec.extra_args
@@ -249,21 +249,8 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def openmp_library() -> Path | None:
-    """Intel's OpenMP in this environment: without it preloaded, speculation on a CPU loses much of its speed."""
-    path = Path(sys.prefix) / "lib" / "libiomp5.so"
-    return path if path.exists() else None
-
-
-def _clear_openmp_marks(folder: Path = Path("/dev/shm")) -> None:
-    """Remove the marks that Intel's OpenMP leaves in shared memory when its process is killed (1 KiB each)."""
-    for path in folder.glob("__KMP_REGISTERED_LIB_*"):
-        pid = path.name.removeprefix("__KMP_REGISTERED_LIB_").partition("_")[0]
-        if pid.isdecimal() and not Path("/proc", pid).exists() and path.stat().st_uid == os.getuid():
-            path.unlink(missing_ok=True)
-
-
-def _speculative_config(spec: EngineSpec, method: Method, drafter: ModelPath | None) -> dict[str, Any]:
+def speculative_config(spec: EngineSpec, method: Method, drafter: ModelPath | None) -> dict[str, Any]:
+    """vLLM's `speculative_config` for an engine of this spec; `drafter` is None for methods without a model."""
     config: dict[str, Any] = {"method": method, "num_speculative_tokens": spec.max_k}
     if method in ("ngram", "ngram_gpu"):
         config |= {"prompt_lookup_min": spec.prompt_lookup_min, "prompt_lookup_max": spec.prompt_lookup_max}
@@ -278,6 +265,42 @@ def _speculative_config(spec: EngineSpec, method: Method, drafter: ModelPath | N
     return config | spec.speculative_extra
 
 
+def vllm_environment(
+    device: Device, inherit: dict[str, str], *, kv_cache_gib: int, threads: int | None = None
+) -> dict[str, str]:
+    """`inherit`, with what every process of ours that runs vLLM needs, serving or not."""
+    env = inherit | {
+        "PYTHONSAFEPATH": "1",  # `engine` is a common name: the working directory must not shadow ours
+        "VLLM_NO_USAGE_STATS": "1",
+    }
+    if device == "cpu":
+        env["VLLM_CPU_KVCACHE_SPACE"] = str(kv_cache_gib)
+        # vLLM 0.32 can't load the ahead-of-time compiled model that it saves on a CPU: every start would compile
+        # for half a minute again. Without it the compile cache works.
+        env.setdefault("VLLM_USE_AOT_COMPILE", "0")
+        library = openmp_library()
+        if library is not None:
+            env["LD_PRELOAD"] = _with_openmp(library, env.get("LD_PRELOAD", ""))
+        if threads is not None:
+            # Bound to chosen cores, two engines would be bound to the same ones.
+            env |= {"OMP_NUM_THREADS": str(threads), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    return env
+
+
+def openmp_library() -> Path | None:
+    """Intel's OpenMP in this environment: without it preloaded, speculation on a CPU loses much of its speed."""
+    path = Path(sys.prefix) / "lib" / "libiomp5.so"
+    return path if path.exists() else None
+
+
+def _clear_openmp_marks(folder: Path = Path("/dev/shm")) -> None:
+    """Remove the marks that Intel's OpenMP leaves in shared memory when its process is killed (1 KiB each)."""
+    for path in folder.glob("__KMP_REGISTERED_LIB_*"):
+        pid = path.name.removeprefix("__KMP_REGISTERED_LIB_").partition("_")[0]
+        if pid.isdecimal() and not Path("/proc", pid).exists() and path.stat().st_uid == os.getuid():
+            path.unlink(missing_ok=True)
+
+
 def _max_model_len(spec: EngineSpec, target: ModelPath) -> int | None:
     longest = target.max_position_embeddings
     if spec.max_model_len is not None:
@@ -288,27 +311,13 @@ def _max_model_len(spec: EngineSpec, target: ModelPath) -> int | None:
 
 
 def _environment(spec: EngineSpec, socket_dir: Path, device: Device, inherit: dict[str, str]) -> dict[str, str]:
-    env = inherit | {
+    return vllm_environment(device, inherit, kv_cache_gib=spec.kv_cache_gib, threads=spec.threads) | {
         "SPECDECK_ENGINE": spec.engine,
         "SPECDECK_SOCKET": str(Sockets(socket_dir).telemetry),
-        "PYTHONSAFEPATH": "1",  # `engine` is a common name: the working directory must not shadow ours
         "PYTHONUNBUFFERED": "1",
-        "VLLM_NO_USAGE_STATS": "1",
         "VLLM_RPC_BASE_PATH": str(rpc_dir(spec.engine, socket_dir)),
         "NO_COLOR": "1",  # the output goes to a file
     }
-    if device == "cpu":
-        env["VLLM_CPU_KVCACHE_SPACE"] = str(spec.kv_cache_gib)
-        # vLLM 0.32 can't load the ahead-of-time compiled model that it saves on a CPU: every start would compile
-        # for half a minute again. Without it the compile cache works.
-        env.setdefault("VLLM_USE_AOT_COMPILE", "0")
-        library = openmp_library()
-        if library is not None:
-            env["LD_PRELOAD"] = _with_openmp(library, env.get("LD_PRELOAD", ""))
-        if spec.threads is not None:
-            # Bound to chosen cores, two engines would be bound to the same ones.
-            env |= {"OMP_NUM_THREADS": str(spec.threads), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    return env
 
 
 def _with_openmp(library: Path, present: str) -> str:
@@ -346,5 +355,6 @@ def _no_speculation_hint(field: str) -> str:
 
 __all__ = [
     "EngineSpec", "LaunchCommand", "ModelError", "SpecError", "clear_remains", "command", "http_socket",
-    "installed_device", "installed_version", "method_of", "openmp_library", "rpc_dir", "served_name", "validate",
+    "installed_device", "installed_version", "method_of", "openmp_library", "rpc_dir", "served_name",
+    "speculative_config", "validate", "vllm_environment",
 ]  # fmt: skip
