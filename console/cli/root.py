@@ -22,6 +22,7 @@ COMMANDS = {
         "console.cli.export", "export", "Write a store, trace, Parquet folder or CSV, also while recording."
     ),
     "sql": Lazy("console.cli.sql", "sql", "Ad-hoc SQL on a snapshot."),
+    "drafter": Lazy("console.cli.drafter", "drafter", "Train an EAGLE-3 drafter for a target; measure one."),
     "doctor": Lazy("console.cli.doctor", "doctor", "Check engine, model, sockets, disk: one line and one remedy each."),
 }
 
