@@ -19,7 +19,7 @@ class TargetError(Exception):
 
 def depths(layers: int) -> list[int]:
     """Where the states are taken, for a target of so many layers: an early, two middle, and the last depth."""
-    return sorted({min(2, layers), round(layers * 0.4), round(layers * 0.7), layers})
+    return sorted({min(2, layers), round(layers * 0.4), round(layers * 0.7), layers} - {0})
 
 
 def device() -> torch.device:
