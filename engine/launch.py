@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import msgspec
 
 from engine import models
+from engine.drafter import shipped
+from engine.head_fit import HEAD_METHODS, misfit
 from engine.models import ModelError, ModelPath
 from engine.places import SOCKET_PATH_LIMIT, private_dir
 from engine.records import Method
@@ -28,11 +30,17 @@ SCHEDULER: Final = "engine.scheduler.build"
 BUNDLED_CONTEXT: Final = 2048
 """Default `max_model_len` of the bundled model, tokens: its 8192 would cost memory that a demo does not need."""
 
+AUTO: Final = "auto"
+"""The drafter that nobody chose: `settled` says which it is."""
+
 Device = Literal["cpu", "cuda"]
 MetricsDetail = Literal["none", "summary", "detailed"]
 
 WEIGHTLESS_METHODS: Final[frozenset[Method]] = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "none"})
 """Methods whose drafter is no model of its own."""
+
+_DRAFTER_WORDS: Final[tuple[Method, ...]] = ("ngram", "ngram_gpu", "suffix", "none")
+"""Drafters that are methods, and the other way round."""
 
 _CLASS_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,15}")
@@ -57,8 +65,9 @@ class EngineSpec(msgspec.Struct, frozen=True):
     """Its id in frames, and in the names of its files."""
     model: str = models.BUNDLED
     """Target: `bundled`, a model folder, or a hub name."""
-    drafter: str = "ngram"
-    """`ngram`, `ngram_gpu`, `suffix`, `none`, a class path (`package.module.Proposer`), or a model as in `model`."""
+    drafter: str = AUTO
+    """`auto` (`settled`), `bundled` (the head that comes with us) and its `bundled-worse`, `ngram`, `ngram_gpu`,
+    `suffix`, `none`, a class path (`package.module.Proposer`), or a model: its folder or hub name."""
     method: Method | None = None
     """Taken from the drafter when None: a model folder's config says whether it is an EAGLE head."""
     max_k: int = 4
@@ -96,6 +105,18 @@ class LaunchCommand(NamedTuple):
     env: dict[str, str]
 
 
+def settled(spec: EngineSpec) -> EngineSpec:
+    """The spec with its drafter decided. `auto` is the bundled head where the target is the bundled model, else n-gram,
+    or what a method without a drafter of its own says. The one place where that is decided; `command` goes by it."""
+    if spec.drafter.strip() != AUTO:
+        return spec
+    if spec.method in _DRAFTER_WORDS:
+        drafter: str = spec.method
+    else:
+        drafter = shipped.BUNDLED if models.is_bundled(spec.model) else "ngram"
+    return msgspec.structs.replace(spec, drafter=drafter)
+
+
 def validate(spec: EngineSpec) -> None:
     """Check what can be checked without loading anything.
 
@@ -105,7 +126,7 @@ def validate(spec: EngineSpec) -> None:
     if not _ENGINE_NAME.fullmatch(spec.engine):
         raise SpecError(f"engine: {spec.engine!r} must be 1 to 16 letters, digits, - or _")
     if not spec.drafter.strip():
-        raise SpecError("drafter: empty; give ngram, suffix, none, a class path or a model")
+        raise SpecError("drafter: empty; give auto, bundled, ngram, suffix, none, a class path or a model")
     if spec.method is not None and spec.method not in get_args(Method):
         raise SpecError(f"method: {spec.method!r} is none of {', '.join(get_args(Method))}")
     for field in ("max_k", "max_num_seqs", "kv_cache_gib", "prompt_lookup_min", "data_parallel_size"):
@@ -131,22 +152,41 @@ def method_of(spec: EngineSpec) -> Method:
     """The speculative method: as given, or by what the drafter is.
 
     Raises:
-        SpecError: method and drafter contradict each other.
+        SpecError: method and drafter contradict each other, or a bundled head is asked for with another target.
         ModelError: the drafter is a model folder that cannot be read.
     """
+    spec = settled(spec)
     drafter = spec.drafter.strip()
-    if drafter in ("ngram", "ngram_gpu", "suffix", "none"):
-        named: Method = drafter  # type: ignore[assignment]  # one of the four words just tested
-        if spec.method not in (None, named):
+    if drafter in shipped.NAMES:
+        _check_bundled_head(spec, drafter)
+        return shipped.METHOD
+    if drafter in _DRAFTER_WORDS:
+        if spec.method not in (None, drafter):
             raise SpecError(f"method: {spec.method} needs a drafter model, but drafter is {drafter}")
-        return named
-    if spec.method in ("ngram", "ngram_gpu", "suffix", "none"):
+        return drafter
+    if spec.method in _DRAFTER_WORDS:
         raise SpecError(f"drafter: method {spec.method} has no drafter of its own; give drafter {spec.method} instead")
     if spec.method is not None:
         return spec.method
     if _CLASS_PATH.fullmatch(drafter) and not Path(drafter).exists():
         return "custom_class"
     return _method_by_config(drafter)
+
+
+def preflight(spec: EngineSpec) -> None:
+    """Refuse now what `command` would refuse later, as far as no model has to be made or fetched to see it.
+
+    Raises:
+        SpecError: names the field.
+        ModelError: target or drafter cannot be used.
+    """
+    validate(spec)
+    spec = settled(spec)
+    method = method_of(spec)
+    if spec.drafter.strip() in shipped.NAMES:
+        shipped.head()
+    elif method in HEAD_METHODS and (spec.model.strip() != models.BUNDLED or models.is_complete(models.bundled_dir())):
+        _check_fit(method, models.resolve_drafter(spec.drafter), models.resolve(spec.model))
 
 
 def command(
@@ -164,10 +204,13 @@ def command(
         ModelError: target or drafter cannot be used.
     """
     validate(spec)
+    spec = settled(spec)
     device = spec.device or installed_device()
     target = model or models.resolve(spec.model)
     method = method_of(spec)
-    drafter = None if method in WEIGHTLESS_METHODS else models.resolve(spec.drafter)
+    drafter = None if method in WEIGHTLESS_METHODS else models.resolve_drafter(spec.drafter)
+    if drafter is not None:
+        _check_fit(method, drafter, target)
     argv = [
         sys.executable, "-m", API_SERVER,
         "--model", target.path,
@@ -329,6 +372,29 @@ def _with_openmp(library: Path, present: str) -> str:
     return ":".join(kept)
 
 
+def _check_bundled_head(spec: EngineSpec, drafter: str) -> None:
+    """Raises SpecError: the heads that come with us know one target and one method."""
+    if not models.is_bundled(spec.model):
+        raise SpecError(
+            f"drafter: {drafter} was trained for the bundled model, not for {spec.model.strip()}; "
+            "give drafter ngram, or a head for this target (specdeck drafter train makes one)"
+        )
+    if spec.method not in (None, shipped.METHOD):
+        raise SpecError(f"method: {spec.method}, but the drafter {drafter} is an {shipped.METHOD} head; leave it out")
+
+
+def _check_fit(method: Method, drafter: ModelPath, target: ModelPath) -> None:
+    """Raises SpecError: a head that was made for a target of another shape. What vLLM is yet to fetch isn't judged."""
+    if method not in HEAD_METHODS or not (drafter.local and target.local):
+        return
+    fault = misfit(models.read_config(Path(drafter.path)), models.read_config(Path(target.path)))
+    if fault is not None:
+        raise SpecError(
+            f"drafter: {drafter.name} does not fit the target {target.name}: {fault}; "
+            "give a head that was trained for this target, or drafter ngram"
+        )
+
+
 def _method_by_config(drafter: str) -> Method:
     """eagle3, eagle or draft_model, by the architecture in a drafter's config."""
     model = models.resolve(drafter)
@@ -336,7 +402,7 @@ def _method_by_config(drafter: str) -> Method:
         raise SpecError(
             f"method: needed with drafter {drafter}, which is not on this machine yet (eagle, eagle3 or draft_model)"
         )
-    config = msgspec.json.decode((Path(model.path) / "config.json").read_bytes())
+    config = models.read_config(Path(model.path))
     architecture = " ".join(config.get("architectures") or []).lower()
     if "eagle3" in architecture:
         return "eagle3"

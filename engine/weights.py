@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,16 @@ class NoWeightsError(ValueError):
     """A folder without weight files, or with one that cannot be read as what its name says."""
 
 
+class Tensor(NamedTuple):
+    """A tensor of a safetensors file; `start` and `end` are bytes of the file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The files of `folder` that hold weights, by name. Safetensors alone where there are any, as vLLM prefers them."""
     files = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
@@ -43,7 +53,7 @@ def fingerprint(folder: Path) -> str:
     """Fingerprint of the weights in `folder`: `FINGERPRINT_LENGTH` hex digits.
 
     Raises:
-        NoWeightsError: no weight file, or a broken safetensors header.
+        NoWeightsError: no weight file, or a broken safetensors file.
     """
     files = weight_files(folder)
     if not files:
@@ -52,48 +62,55 @@ def fingerprint(folder: Path) -> str:
     for path in files:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            for start in _offsets(path, file):
+            for start in _offsets(path):
                 file.seek(start)
                 digest.update(file.read(BLOCK))
     return digest.hexdigest()[:FINGERPRINT_LENGTH]
 
 
-def _offsets(path: Path, file: BinaryIO) -> Iterator[int]:
+def tensors(path: Path) -> list[Tensor]:
+    """The tensors of a safetensors file, by name; reads its header alone.
+
+    Raises:
+        NoWeightsError: the file is damaged or was cut short.
+    """
     size = path.stat().st_size
+    length, header = _header(path, size)
+    found = [_tensor(path, name, entry, 8 + length) for name, entry in header.items() if name != "__metadata__"]
+    if any(tensor.end > size for tensor in found):
+        raise NoWeightsError(f"{path}: shorter than its header says; it was cut short")
+    return sorted(found)
+
+
+def _offsets(path: Path) -> Iterable[int]:
+    """Where to read in a file: the middle of each tensor, or evenly where the layout is unknown."""
     if path.suffix == ".safetensors":
-        return _tensor_offsets(path, file, size)
-    step = max(BLOCK, size // EVEN_BLOCKS)
-    return iter(range(0, size, step))
+        return (max(tensor.start, (tensor.start + tensor.end) // 2 - BLOCK // 2) for tensor in tensors(path))
+    size = path.stat().st_size
+    return range(0, size, max(BLOCK, size // EVEN_BLOCKS))
 
 
-def _tensor_offsets(path: Path, file: BinaryIO, size: int) -> Iterator[int]:
-    """Where to read in a safetensors file: the middle of each tensor, in the order of their names."""
-    start = 8 + _header_length(path, file, size)
-    for name, tensor in sorted(_header(path, file).items()):
-        if name == "__metadata__":
-            continue
-        try:
-            first, last = tensor["data_offsets"]
-        except (KeyError, TypeError, ValueError):
-            raise NoWeightsError(f"{path}: tensor {name!r} has no data_offsets; the file is damaged") from None
-        yield start + max(first, (first + last) // 2 - BLOCK // 2)
-
-
-def _header_length(path: Path, file: BinaryIO, size: int) -> int:
-    file.seek(0)
-    head = file.read(8)
-    length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
-    if not 0 < length <= min(_LONGEST_HEADER, size - 8):
-        raise NoWeightsError(f"{path}: no safetensors header; the file is damaged or was cut short")
-    return int(length)
-
-
-def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
-    length = _header_length(path, file, path.stat().st_size)
+def _tensor(path: Path, name: str, entry: Any, data: int) -> Tensor:
+    """`data`: where in the file the tensors' bytes begin."""
     try:
-        header = msgspec.json.decode(file.read(length))
+        first, last = entry["data_offsets"]
+        return Tensor(name, str(entry["dtype"]), tuple(entry["shape"]), data + first, data + last)
+    except (KeyError, TypeError, ValueError):
+        raise NoWeightsError(f"{path}: tensor {name!r} has no data_offsets; the file is damaged") from None
+
+
+def _header(path: Path, size: int) -> tuple[int, dict[str, Any]]:
+    """Length in bytes, and what it says."""
+    with path.open("rb") as file:
+        head = file.read(8)
+        length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+        if not 0 < length <= min(_LONGEST_HEADER, size - 8):
+            raise NoWeightsError(f"{path}: no safetensors header; the file is damaged or was cut short")
+        encoded = file.read(length)
+    try:
+        header = msgspec.json.decode(encoded)
     except msgspec.DecodeError as error:
         raise NoWeightsError(f"{path}: broken safetensors header ({error})") from error
     if not isinstance(header, dict):
         raise NoWeightsError(f"{path}: broken safetensors header (not an object)")
-    return header
+    return int(length), header

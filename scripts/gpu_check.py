@@ -99,7 +99,7 @@ class Station:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="bundled", help="bundled, a folder or a hub name")
-    parser.add_argument("--drafter", default="ngram", help="ngram, a folder or a hub name")
+    parser.add_argument("--drafter", default="auto", help="auto, bundled, ngram, a folder or a hub name")
     parser.add_argument("--max-k", type=int, default=4)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as places:

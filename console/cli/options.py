@@ -19,7 +19,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SERVING: tuple[Callable[[Any], Any], ...] = (
     click.option("--model", default="bundled", show_default=True, help="Target: `bundled`, a folder, or a hub name."),
     click.option(
-        "--drafter", default="ngram", show_default=True, help="`ngram`, `suffix`, `none`, or a drafter model."
+        "--drafter",
+        default="auto",
+        show_default=True,
+        help="`bundled` (the head for the bundled model), `ngram`, `suffix`, `none`, or a drafter model. "
+        "`auto`: `bundled` where the target is, else `ngram`.",
     ),
     click.option(
         "--method", default=None, help="eagle, eagle3, draft_model, custom_class … where the drafter does not tell."
@@ -112,15 +116,13 @@ def station_options(
 
 def _check_engine(options: StationOptions) -> None:
     """Refuse now what the engine would refuse in minutes. Raises BadInput."""
-    from engine.launch import SpecError, method_of, validate
+    from engine.launch import SpecError, preflight
     from engine.models import ModelError
 
     if not options.engine:
         return
     try:
-        validate(options.engine_spec())
-        if options.drafter == "ngram" or options.method is not None:
-            method_of(options.engine_spec())
+        preflight(options.engine_spec())
     except (SpecError, ModelError) as error:
         raise BadInput(str(error)) from error
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from engine.launch import EngineSpec
+from engine.launch import AUTO, EngineSpec, settled
 from engine.records import Method
 
 OWNED_ENGINE: Final = "e0"
@@ -20,7 +20,7 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     """Path of the DuckDB file."""
     model: str = "bundled"
-    drafter: str = "ngram"
+    drafter: str = AUTO
     method: Method | None = None
     max_k: int = 4
     max_num_seqs: int = 32
@@ -45,16 +45,18 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
         return f"http://{host}:{self.port}"
 
     def engine_spec(self) -> EngineSpec:
-        """The owned engine as asked for; `engine.launch.validate` says whether it can be meant."""
-        return EngineSpec(
-            engine=OWNED_ENGINE,
-            model=self.model,
-            drafter=self.drafter,
-            method=self.method,
-            max_k=self.max_k,
-            max_num_seqs=self.max_num_seqs,
-            max_model_len=self.max_model_len,
-            extra_args=tuple(self.engine_args),
+        """The owned engine as asked for, its drafter decided; `engine.launch.validate` says whether it can be meant."""
+        return settled(
+            EngineSpec(
+                engine=OWNED_ENGINE,
+                model=self.model,
+                drafter=self.drafter,
+                method=self.method,
+                max_k=self.max_k,
+                max_num_seqs=self.max_num_seqs,
+                max_model_len=self.max_model_len,
+                extra_args=tuple(self.engine_args),
+            )
         )
 
 

@@ -10,13 +10,27 @@ from typing import Any
 import msgspec
 import pytest
 
+from console.station.options import StationOptions
 from engine import launch
-from engine.launch import EngineSpec, SpecError, command, method_of, validate
-from engine.models import ModelPath
+from engine.cached_folder import STAMP_NAME, Stamp
+from engine.drafter import shipped
+from engine.head_fit import misfit
+from engine.launch import EngineSpec, SpecError, command, method_of, preflight, settled, validate
+from engine.models import BUNDLED_KIND, ModelError, ModelPath
 
 TARGET = ModelPath(
     path="/models/t", name="t", local=True, fingerprint="ab" * 8, dtype="bfloat16", max_position_embeddings=8192
 )
+NGRAM = EngineSpec(drafter="ngram")
+TARGET_CONFIG = {"hidden_size": 576, "vocab_size": 49152, "num_hidden_layers": 30}
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> ModelPath:
+    """A target with a config to be looked into, of the bundled model's shape."""
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "config.json").write_bytes(msgspec.json.encode(TARGET_CONFIG))
+    return msgspec.structs.replace(TARGET, path=str(tmp_path / "target"))
 
 
 @pytest.fixture(autouse=True)
@@ -34,15 +48,27 @@ def speculation(argv: list[str]) -> dict[str, Any]:
     return config
 
 
-def make_drafter(folder: Path, architecture: str) -> Path:
+def make_drafter(folder: Path, architecture: str, **config: object) -> Path:
     folder.mkdir()
-    (folder / "config.json").write_bytes(msgspec.json.encode({"architectures": [architecture]}))
+    (folder / "config.json").write_bytes(msgspec.json.encode({"architectures": [architecture], **config}))
     (folder / "weights.bin").write_bytes(b"w" * 100)
     return folder
 
 
-def test_the_default_engine_is_the_bundled_model_with_ngram_on_a_unix_socket(tmp_path: Path) -> None:
-    argv, env = command(EngineSpec(), tmp_path, TARGET)
+def test_the_default_engine_is_the_bundled_model_with_its_head(tmp_path: Path, target: ModelPath) -> None:
+    argv, env = command(EngineSpec(), tmp_path, target)
+    assert speculation(argv) == {
+        "method": "eagle3",
+        "num_speculative_tokens": 4,
+        "model": str(shipped.head_dir()),
+        "num_speculative_tokens_per_batch_size": [[1, 32, 4]],
+    }
+    assert env["SPECDECK_DRAFTER"].startswith("SmolLM2-135M-eagle3@")
+    assert env["HF_HUB_OFFLINE"] == "1"
+
+
+def test_an_ngram_engine_on_a_unix_socket(tmp_path: Path) -> None:
+    argv, env = command(NGRAM, tmp_path, TARGET)
     assert option(argv, "--model") == "/models/t"
     assert option(argv, "--uds") == str(tmp_path / "vllm")
     assert option(argv, "--scheduler-cls") == "engine.scheduler.build"
@@ -67,16 +93,16 @@ def test_the_default_engine_is_the_bundled_model_with_ngram_on_a_unix_socket(tmp
 
 def test_openmp_is_preloaded_beside_what_the_operator_preloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "openmp_library", lambda: Path("/env/lib/libiomp5.so"))
-    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/lib/own.so"})
+    _, env = command(NGRAM, tmp_path, TARGET, inherit={"LD_PRELOAD": "/lib/own.so"})
     assert env["LD_PRELOAD"] == "/lib/own.so:/env/lib/libiomp5.so"
-    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/other/libiomp5.so"})
+    _, env = command(NGRAM, tmp_path, TARGET, inherit={"LD_PRELOAD": "/other/libiomp5.so"})
     assert env["LD_PRELOAD"] == "/other/libiomp5.so"
-    _, env = command(EngineSpec(), tmp_path, TARGET, inherit={"LD_PRELOAD": "/own.so:/torch/libgomp-1.so.1"})
+    _, env = command(NGRAM, tmp_path, TARGET, inherit={"LD_PRELOAD": "/own.so:/torch/libgomp-1.so.1"})
     assert env["LD_PRELOAD"] == "/own.so:/env/lib/libiomp5.so", "vLLM refuses to start with both"
 
 
 def test_a_gpu_engine_gets_neither_preload_nor_cpu_cache(tmp_path: Path) -> None:
-    _, env = command(EngineSpec(device="cuda"), tmp_path, TARGET, inherit={})
+    _, env = command(EngineSpec(device="cuda", drafter="ngram"), tmp_path, TARGET, inherit={})
     assert "LD_PRELOAD" not in env
     assert "VLLM_CPU_KVCACHE_SPACE" not in env
 
@@ -88,15 +114,15 @@ def test_an_engine_without_speculation_has_no_speculative_config(tmp_path: Path)
 
 
 def test_a_second_engine_has_its_own_socket_rpc_directory_and_threads(tmp_path: Path) -> None:
-    argv, env = command(EngineSpec(engine="e1", threads=1), tmp_path, TARGET)
-    first_argv, first_env = command(EngineSpec(), tmp_path, TARGET)
+    argv, env = command(EngineSpec(engine="e1", threads=1, drafter="ngram"), tmp_path, TARGET)
+    first_argv, first_env = command(NGRAM, tmp_path, TARGET)
     assert option(argv, "--uds") != option(first_argv, "--uds")
     assert env["VLLM_RPC_BASE_PATH"] != first_env["VLLM_RPC_BASE_PATH"]
     assert (env["OMP_NUM_THREADS"], env["VLLM_CPU_OMP_THREADS_BIND"]) == ("1", "nobind")
 
 
 def test_data_parallel_engines_get_no_table_which_vllm_would_drop(tmp_path: Path) -> None:
-    argv, _ = command(EngineSpec(data_parallel_size=2), tmp_path, TARGET)
+    argv, _ = command(EngineSpec(data_parallel_size=2, drafter="ngram"), tmp_path, TARGET)
     assert "num_speculative_tokens_per_batch_size" not in speculation(argv)
 
 
@@ -133,9 +159,9 @@ def test_openmp_marks_of_dead_processes_are_cleared_and_living_ones_kept(tmp_pat
         ("LlamaForCausalLM", "draft_model"),
     ],
 )
-def test_a_drafter_folder_says_its_method(tmp_path: Path, architecture: str, method: str) -> None:
+def test_a_drafter_folder_says_its_method(tmp_path: Path, target: ModelPath, architecture: str, method: str) -> None:
     folder = make_drafter(tmp_path / "drafter", architecture)
-    argv, env = command(EngineSpec(drafter=str(folder), max_k=2), tmp_path, TARGET)
+    argv, env = command(EngineSpec(drafter=str(folder), max_k=2), tmp_path, target)
     assert (speculation(argv)["method"], speculation(argv)["model"]) == (method, str(folder))
     assert env["SPECDECK_DRAFTER"].startswith("drafter@")
 
@@ -182,11 +208,92 @@ def test_a_wrong_spec_names_its_field(spec: EngineSpec, says: str) -> None:
 
 def test_contradicting_method_and_drafter_are_refused() -> None:
     with pytest.raises(SpecError, match="method: eagle needs a drafter model"):
-        method_of(EngineSpec(method="eagle"))
+        method_of(EngineSpec(drafter="ngram", method="eagle"))
     with pytest.raises(SpecError, match="drafter: method ngram has no drafter of its own"):
         method_of(EngineSpec(drafter="/models/x", method="ngram"))
 
 
 def test_a_context_longer_than_the_models_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="max_model_len: 9000 exceeds the 8192 tokens of t"):
-        command(EngineSpec(max_model_len=9000), tmp_path, TARGET)
+        command(EngineSpec(max_model_len=9000, drafter="ngram"), tmp_path, TARGET)
+
+
+# The drafter that nobody chose
+
+
+def stamped(folder: Path) -> str:
+    """A folder that passes for a conversion of the bundled model."""
+    folder.mkdir()
+    stamp = Stamp(BUNDLED_KIND.version, source_sha256="", fingerprint="", files={}, versions={})
+    (folder / STAMP_NAME).write_bytes(msgspec.json.encode(stamp))
+    return str(folder)
+
+
+def test_auto_is_the_bundled_head_on_the_bundled_model_and_ngram_elsewhere(tmp_path: Path) -> None:
+    assert settled(EngineSpec()).drafter == "bundled"
+    assert settled(EngineSpec(model=stamped(tmp_path / "moved"))).drafter == "bundled"
+    assert settled(EngineSpec(model="org/m")).drafter == "ngram"
+    assert settled(EngineSpec(method="suffix")).drafter == "suffix", "a method without a drafter names it"
+    assert settled(NGRAM) is NGRAM
+
+
+def test_what_a_station_starts_and_shows_is_never_auto() -> None:
+    assert StationOptions(store="s").engine_spec().drafter == "bundled"
+    assert StationOptions(store="s", model="org/m").engine_spec().drafter == "ngram"
+
+
+@pytest.mark.parametrize("drafter", shipped.NAMES)
+def test_a_bundled_head_is_an_eagle3_head_for_the_bundled_model_alone(drafter: str) -> None:
+    assert method_of(EngineSpec(drafter=drafter)) == "eagle3"
+    assert method_of(EngineSpec(drafter=drafter, method="eagle3")) == "eagle3"
+    with pytest.raises(SpecError, match="trained for the bundled model, not for org/m; give drafter ngram, or a head"):
+        method_of(EngineSpec(model="org/m", drafter=drafter))
+    with pytest.raises(SpecError, match="method: eagle, but"):
+        method_of(EngineSpec(drafter=drafter, method="eagle"))
+
+
+# Heads and targets that do not belong together
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"hidden_size": 1024}, "its hidden_size is 1024, the target's 576"),
+        ({"hidden_size": 1024, "target_hidden_size": 576}, None),
+        ({"hidden_size": 576, "target_hidden_size": 1024}, "its hidden_size is 1024"),
+        ({"vocab_size": 32000}, "its vocab_size is 32000, the target's 49152"),
+        ({"eagle_aux_hidden_state_layer_ids": [2, 16, 31]}, "it reads layer 31, the target has 30"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [40]}}, "it reads layer 40"),
+        ({"eagle_aux_hidden_state_layer_ids": [2, 16, 30], "hidden_size": 576, "vocab_size": 49152}, None),
+        ({"hidden_size": "wide", "eagle_aux_hidden_state_layer_ids": "all"}, None),
+        ({}, None),
+    ],
+)
+def test_a_head_of_another_shape_is_refused_before_the_engine_starts(
+    tmp_path: Path, target: ModelPath, config: dict[str, Any], says: str | None
+) -> None:
+    folder = make_drafter(tmp_path / "head", "LlamaForCausalLMEagle3", **config)
+    spec = EngineSpec(drafter=str(folder))
+    if says is None:
+        command(spec, tmp_path, target)
+        return
+    with pytest.raises(SpecError, match=f"drafter: head does not fit the target t: .*{says}.*trained for this target"):
+        command(spec, tmp_path, target)
+
+
+def test_a_target_that_also_sees_is_judged_by_its_language_part() -> None:
+    assert misfit({"hidden_size": 576}, {"text_config": TARGET_CONFIG, "hidden_size": 64}) is None
+
+
+def test_a_misfit_is_refused_on_the_command_line_where_both_are_at_hand(tmp_path: Path, target: ModelPath) -> None:
+    folder = make_drafter(tmp_path / "head", "LlamaForCausalLMEagle3", hidden_size=1024)
+    preflight(EngineSpec(drafter=str(folder)))  # the bundled model is not converted yet: the start will see
+    (Path(target.path) / "weights.bin").write_bytes(b"w" * 100)
+    with pytest.raises(SpecError, match="does not fit the target"):
+        preflight(EngineSpec(model=target.path, drafter=str(folder)))
+
+
+def test_a_missing_bundled_head_is_said_with_the_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "head_dir", lambda: tmp_path / "none")
+    with pytest.raises(ModelError, match=r"lacks model\.safetensors and config\.json: .*pip install --force-reinstall"):
+        preflight(EngineSpec())

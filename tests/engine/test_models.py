@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine import bundled, models, weights
-from engine.models import ModelError, identify, resolve, short_identity
+from engine import cached_folder, models, weights
+from engine.cached_folder import read_stamp
+from engine.models import BUNDLED_KIND, ModelError, identify, resolve, short_identity
 
 
 def write_safetensors(path: Path, **tensors: bytes) -> None:
@@ -97,9 +98,11 @@ def test_a_folder_without_config_or_weights_is_refused(tmp_path: Path) -> None:
 
 def test_a_weight_file_cut_short_is_refused(tmp_path: Path) -> None:
     folder = make_model(tmp_path / "m")
-    (folder / "model.safetensors").write_bytes(b"\xff" * 40)
-    with pytest.raises(ModelError, match="cut short"):
-        resolve(str(folder))
+    whole = (folder / "model.safetensors").read_bytes()
+    for cut in (b"\xff" * 40, whole[:-1000]):
+        (folder / "model.safetensors").write_bytes(cut)
+        with pytest.raises(ModelError, match="cut short"):
+            resolve(str(folder))
 
 
 def test_a_hub_name_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +141,10 @@ def fake_convert(gguf: Path, folder: Path) -> None:
     write_safetensors(folder / "model.safetensors", w=gguf.read_bytes())
 
 
+def install(out: Path, gguf: Path, convert: cached_folder.Make) -> None:
+    cached_folder.install(out, BUNDLED_KIND, lambda: gguf, convert, print)
+
+
 @pytest.fixture
 def gguf(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.gguf"
@@ -147,8 +154,8 @@ def gguf(tmp_path: Path) -> Path:
 
 def test_a_conversion_is_stamped_and_found_complete(tmp_path: Path, gguf: Path) -> None:
     out = models.bundled_dir()
-    bundled.install(out, lambda: gguf, fake_convert)
-    stamp = models.read_stamp(out)
+    install(out, gguf, fake_convert)
+    stamp = read_stamp(out)
     assert stamp is not None
     assert stamp.fingerprint == weights.fingerprint(out)
     model = resolve("bundled")
@@ -157,20 +164,29 @@ def test_a_conversion_is_stamped_and_found_complete(tmp_path: Path, gguf: Path) 
 
 def test_a_complete_conversion_is_not_made_again(tmp_path: Path, gguf: Path) -> None:
     out = tmp_path / "models" / "m"
-    bundled.install(out, lambda: gguf, fake_convert)
+    install(out, gguf, fake_convert)
 
     def never(gguf: Path, folder: Path) -> None:
         raise AssertionError("converted twice")
 
-    bundled.install(out, lambda: gguf, never)
+    install(out, gguf, never)
+
+
+def test_a_conversion_stamped_before_there_were_kinds_is_still_one(tmp_path: Path, gguf: Path) -> None:
+    out = tmp_path / "models" / "m"
+    install(out, gguf, fake_convert)
+    stamp = msgspec.json.decode((out / "specdeck.json").read_bytes())
+    del stamp["kind"]
+    (out / "specdeck.json").write_bytes(msgspec.json.encode(stamp))
+    assert models.is_bundled(str(out))
 
 
 def test_a_damaged_conversion_is_made_again(tmp_path: Path, gguf: Path) -> None:
     out = tmp_path / "models" / "m"
-    bundled.install(out, lambda: gguf, fake_convert)
+    install(out, gguf, fake_convert)
     (out / "model.safetensors").write_bytes(b"cut")
     assert not models.is_complete(out)
-    bundled.install(out, lambda: gguf, fake_convert)
+    install(out, gguf, fake_convert)
     assert models.is_complete(out)
     assert [path.name for path in out.parent.iterdir() if path.is_dir()] == ["m"]
 
@@ -183,27 +199,27 @@ def test_a_failed_conversion_leaves_nothing_in_place(tmp_path: Path, gguf: Path)
         raise ModelError("out of luck")
 
     with pytest.raises(ModelError, match="out of luck"):
-        bundled.install(out, lambda: gguf, broken)
+        install(out, gguf, broken)
     assert [path for path in out.parent.iterdir() if path.is_dir()] == []
 
 
-def test_too_little_disk_is_said_before_the_work(tmp_path: Path, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundled, "_NEEDED_SPACE", 2**62)
+def test_too_little_disk_is_said_before_the_work(tmp_path: Path, gguf: Path) -> None:
+    huge = BUNDLED_KIND._replace(space=2**62)
     with pytest.raises(ModelError, match="SPECDECK_CACHE_DIR"):
-        bundled.install(tmp_path / "m", lambda: gguf, fake_convert)
+        cached_folder.install(tmp_path / "m", huge, lambda: gguf, fake_convert, print)
 
 
 HANGING_CONVERTER = """
 import sys, time
 from pathlib import Path
-from engine import bundled
+from engine import cached_folder, models
 
 def convert(gguf, folder):
     (folder / "config.json").write_text("{}")
     print("half-way", flush=True)
     time.sleep(600)
 
-bundled.install(Path(sys.argv[1]), lambda: Path(sys.argv[2]), convert)
+cached_folder.install(Path(sys.argv[1]), models.BUNDLED_KIND, lambda: Path(sys.argv[2]), convert, print)
 """
 
 
@@ -213,6 +229,7 @@ def test_a_killed_conversion_leaves_its_lock_free_and_its_remains_are_cleared(tm
         [sys.executable, "-c", HANGING_CONVERTER, str(out), str(gguf)], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
+    assert "making the bundled model" in child.stdout.readline()
     assert child.stdout.readline() == "half-way\n"
     assert not out.exists()
     child.send_signal(signal.SIGKILL)
@@ -220,7 +237,7 @@ def test_a_killed_conversion_leaves_its_lock_free_and_its_remains_are_cleared(tm
     child.stdout.close()
     assert list(out.parent.glob(".m.tmp-*")) != []
 
-    bundled.install(out, lambda: gguf, fake_convert)
+    install(out, gguf, fake_convert)
     assert models.is_complete(out)
     assert list(out.parent.glob(".m.tmp-*")) == []
 
@@ -235,22 +252,23 @@ def test_a_second_converter_waits_and_finds_the_work_done(tmp_path: Path, gguf: 
             [
                 sys.executable,
                 "-c",
-                "import sys; from pathlib import Path; from engine import bundled;"
-                "bundled.install(Path(sys.argv[1]), lambda: Path('/none'), None)",
+                "import sys; from pathlib import Path; from engine import cached_folder as c, models;"
+                "say = lambda text: print(text, flush=True);"
+                "c.install(Path(sys.argv[1]), models.BUNDLED_KIND, lambda: Path('/none'), None, say)",
                 str(out),
             ],
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
         )
         waiter.append(child)
-        assert child.stderr is not None
-        assert "waiting for it" in child.stderr.readline()
+        assert child.stdout is not None
+        assert "waiting for it" in child.stdout.readline()
         fake_convert(gguf, folder)
 
-    bundled.install(out, lambda: gguf, slow)
+    install(out, gguf, slow)
     assert waiter[0].wait() == 0
-    assert waiter[0].stderr is not None
-    waiter[0].stderr.close()
+    assert waiter[0].stdout is not None
+    waiter[0].stdout.close()
 
 
 def test_models_imports_neither_torch_nor_transformers() -> None:
