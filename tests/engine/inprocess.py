@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine.drafter import shipped
 from engine.frames import CAUSES, COLUMNS, Frame
 from engine.policy import PolicyState, Resolver
 from engine.records import PolicyMode
@@ -31,10 +32,12 @@ def speculative_config(method: str, model: Path) -> dict[str, Any]:
         config |= {"prompt_lookup_max": 4, "prompt_lookup_min": 2}
     if method == "draft_model":
         config["model"] = str(model)
-    if method in ("eagle", "eagle3"):
+    if method == "eagle":
         from tests.engine.random_head import write_random_head
 
         config["model"] = str(write_random_head(model, Path(tempfile.mkdtemp()) / "head", method))
+    if method == "eagle3":
+        config["model"] = str(shipped.head())
     if method == "custom_class":
         config["model"] = "tests.engine.own_number_proposer.OwnNumber"
     if method not in ("suffix", "custom_class"):

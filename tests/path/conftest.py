@@ -13,7 +13,7 @@ from tests.path.served import Served
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
-    """`specdeck serve` on the bundled model with n-gram drafts, vLLM's own detail on, prompts prefilled in chunks."""
+    """`specdeck serve` as it comes (bundled model, bundled head), vLLM's own detail on, prompts prefilled in chunks."""
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
         running = Served(
             Path(directory),

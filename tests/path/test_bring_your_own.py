@@ -1,4 +1,5 @@
-"""An engine that the operator starts himself, as the README says, appears in a running station."""
+"""An engine that the operator starts himself, as the README says, appears in a running station; what is stored of its
+n-gram drafts equals vLLM's own detail."""
 
 from __future__ import annotations
 
@@ -16,18 +17,20 @@ from console.feed.client import FeedError
 from console.feed.messages import EngineView
 from console.station.actions import RestartParams
 from engine.records import PolicyMode
+from tests.path.oracle import consult
 from tests.path.served import START_SECONDS, Served, free_port, until
 
 pytestmark = pytest.mark.engine
 
 
-def test_it_appears_is_recorded_takes_the_policy_and_cannot_be_restarted_from_here(bundled_model: Path) -> None:
+def test_it_appears_takes_the_policy_is_recorded_right_and_cannot_be_restarted_from_here(bundled_model: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
         served = Served(Path(directory), "--no-engine")
         port = free_port()
         command = [sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry"]
         command += ["--model", str(bundled_model), "--served-model-name", "own", "--port", str(port)]
-        command += ["--max-model-len", "512", "--max-num-seqs", "4", "--scheduler-cls", "engine.scheduler.build"]
+        command += ["--max-model-len", "1024", "--max-num-seqs", "16", "--scheduler-cls", "engine.scheduler.build"]
+        command += ["--per-request-spec-decode-metrics", "detailed", "--max-num-batched-tokens", "256"]
         command += ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3}']
         own = {"SPECDECK_SOCKET": str(served.sockets.telemetry), "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
         own |= {"VLLM_USE_AOT_COMPILE": "0"}
@@ -47,6 +50,8 @@ def test_it_appears_is_recorded_takes_the_policy_and_cannot_be_restarted_from_he
             assert bucket["emitted"] == 30
             assert set(bucket["k_histogram"]) <= {"0", "2"}
             assert bucket["drafted"] > 0
+            served.url = f"http://127.0.0.1:{port}"  # its requests go to its own port
+            assert consult(served, (1, 3)).compare() > 100
         finally:
             os.killpg(engine.pid, signal.SIGKILL)
             engine.wait(10)

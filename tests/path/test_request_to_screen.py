@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from engine.models import resolve_drafter
 from engine.records import SequenceRecord, StepRecord
 from store.trace import read_records
 from tests.path.served import Served, until
@@ -46,6 +47,18 @@ def test_a_tagged_chat_completion_makes_its_bucket_appear(served: Served, stream
     assert (bucket["context"], bucket["temperature"], bucket["sequences"]) == ("0-512", "0", 1)
     shown = {view.key.workload for view in served.snapshot().buckets}
     assert workload in shown
+
+
+def test_what_the_bundled_head_drafted_is_in_the_report_under_its_identity(served: Served) -> None:
+    body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0.0, "ignore_eos": True}
+    served.complete(body | {"vllm_xargs": {"workload": "head"}})
+    bucket = until("bucket head", lambda: _bucket(served, "head"), 15.0)
+    assert bucket["drafted"] > bucket["emitted"] / 2, "it drafts at every step"
+    head = resolve_drafter("bundled")
+    assert bucket["model_version"].split(" | ")[1:3] == [head.identity, "eagle3"]
+    shown = served.snapshot().engines[0]
+    assert (shown.drafter, shown.method) == (head.identity, "eagle3")
+    assert head.identity in served.specdeck("status").stdout
 
 
 def test_report_replay_and_a_recount_of_the_trace_agree(served: Served) -> None:
