@@ -30,6 +30,8 @@ class Part(NamedTuple):
 
     spans: Line
     spare: int = 0
+    short: Line = EMPTY
+    """Tried before the part goes."""
 
 
 def clean(text: str) -> str:
@@ -90,13 +92,14 @@ def join(lines: Sequence[Line], separator: Span = ("  ", "text")) -> Line:
 
 
 def fit(parts: Sequence[Part], width: int, separator: Span = ("  ", "text")) -> Line:
-    """Join the parts that fit into `width` cells, leaving out the most spareable first."""
+    """Join the parts that fit into `width` cells, shortening and leaving out the most spareable first."""
     kept = [part for part in parts if part.spans]
     while True:
         line = join([part.spans for part in kept], separator)
         if width_of(line) <= width or len(kept) <= 1:
             return cut(line, width)
-        kept.remove(max(kept, key=lambda part: part.spare))
+        first = max(range(len(kept)), key=lambda index: kept[index].spare)
+        kept[first : first + 1] = [Part(kept[first].short, kept[first].spare)] if kept[first].short else []
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -29,7 +29,7 @@ def status_line(picture: Picture, width: int) -> Line:
         return between(fit(parts, width), end, width)
     first = snapshot.engines[0] if snapshot.engines else None
     parts += [
-        Part(_identity(first), 9),
+        Part(_identity(first), 9, _models(first)),
         Part(_engine_trouble(picture), 1),
         Part(_mode(snapshot), 1),
         Part(_executed(picture), 1),
@@ -76,8 +76,13 @@ def key_line(actions: Iterable[Action], picture: Picture, keymap: Mapping[str, s
 def _identity(engine: EngineView | None) -> Line:
     if engine is None or not engine.target:
         return EMPTY
-    vllm = f"vllm {short_version(engine.vllm)} {engine.device}".strip()
-    names = [short_model(engine.target), short_model(engine.drafter) or engine.method, vllm]
+    return (*_models(engine), (f" · vllm {short_version(engine.vllm)} {engine.device}".rstrip(), "dim"))
+
+
+def _models(engine: EngineView | None) -> Line:
+    if engine is None or not engine.target:
+        return EMPTY
+    names = [short_model(engine.target), short_model(engine.drafter) or engine.method]
     return ((" · ".join(name for name in names if name), "dim"),)
 
 

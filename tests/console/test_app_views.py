@@ -176,6 +176,15 @@ def test_the_status_line_keeps_mode_k_and_alerts_at_80_columns() -> None:
         assert part in line
 
 
+def test_the_status_line_gives_up_the_version_before_the_names_of_the_models() -> None:
+    head = scenes.engine(drafter="SmolLM2-135M-eagle3@0123456789abcdef:-:bfloat16:-")
+    now = picture(snapshot=scenes.live(engines=[head]))
+    assert "SmolLM2-135M-Instruct · SmolLM2-135M-eagle3 · vllm 0.32.0 cpu" in text_of(status_line(now, 160))
+    narrower = text_of(status_line(now, 120))
+    assert "SmolLM2-135M-Instruct · SmolLM2-135M-eagle3  static:4" in narrower
+    assert "SmolLM2" not in text_of(status_line(now, 80))
+
+
 def test_lost_telemetry_is_in_the_status_line() -> None:
     assert "lost 12" in text_of(status_line(picture(snapshot=scenes.alerting()), 120))
 
