@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,16 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         out, noise = Path(arguments[0]), float(arguments[1]) if arguments[1:] else NOISE
-        out.mkdir(parents=True)
     except (IndexError, ValueError):
-        print("usage: python -m engine.drafter.worse OUT [NOISE]", file=sys.stderr)
-        return 2
-    except FileExistsError:
-        print(f"specdeck: {out}: exists; give a folder that does not", file=sys.stderr)
+        print(
+            "usage: python -m engine.drafter.worse OUT [NOISE]    (OUT: a folder that is not there yet)",
+            file=sys.stderr,
+        )
         return 2
     try:
-        write(_source(), out, noise)
-    except ModelError as error:
+        source = _source()
+        out.mkdir(parents=True)
+        write(source, out, noise)
+    except (ModelError, OSError) as error:
         print(f"specdeck: {error}", file=sys.stderr)
         return 1
     print(out)
@@ -60,11 +63,16 @@ def made(say: Say) -> Path:
     """The worse version's folder in the cache, made when it must be.
 
     Raises:
-        ModelError: the shipped head is missing or damaged, or the disk has no room.
+        ModelError: the shipped head is missing or damaged, or the cache cannot take it.
     """
     source = _source()
-    out = cache_dir() / "models" / f"{shipped.WORSE_NAME}-{_fingerprint(source.parent)}-n{NOISE:g}"
-    install(out, KIND, lambda: source, write, say)
+    with _damage_named():
+        fingerprint = weights.fingerprint(source.parent)
+    try:
+        out = cache_dir() / "models" / f"{shipped.WORSE_NAME}-{fingerprint}-n{NOISE:g}"
+        install(out, KIND, lambda: source, write, say)
+    except OSError as error:
+        raise ModelError(f"{KIND.what}: {error}; make room there, or set SPECDECK_CACHE_DIR") from error
     return out
 
 
@@ -83,9 +91,11 @@ def _source() -> Path:
     return shipped.head() / shipped.WEIGHTS
 
 
-def _fingerprint(folder: Path) -> str:
+@contextmanager
+def _damage_named() -> Iterator[None]:
+    """Raises ModelError with the way back where the shipped weights cannot be read."""
     try:
-        return weights.fingerprint(folder)
+        yield
     except (weights.NoWeightsError, OSError) as error:
         raise ModelError(f"{error}: {shipped.REINSTALL}") from error
 
@@ -94,20 +104,15 @@ def _disturbed(source: Path, noise: float) -> bytes:
     """The file with noise on its bf16 matrices. Norms, which are vectors, and the vocabulary maps stay as they are."""
     import numpy as np  # a tenth of a second that only the maker should pay
 
-    content = bytearray(source.read_bytes())
+    with _damage_named():
+        tensors = weights.tensors(source)
+        content = bytearray(source.read_bytes())
     generator = np.random.RandomState(SEED)  # its streams are the same in every numpy
-    for tensor in _tensors(source):
+    for tensor in tensors:
         if tensor.dtype == "BF16" and len(tensor.shape) > 1:
             bits = np.frombuffer(content, "<u2", count=(tensor.end - tensor.start) // 2, offset=tensor.start)
             bits[:] = _noisy(bits, noise, generator)
     return bytes(content)
-
-
-def _tensors(source: Path) -> list[weights.Tensor]:
-    try:
-        return weights.tensors(source)
-    except (weights.NoWeightsError, OSError) as error:
-        raise ModelError(f"{error}: {shipped.REINSTALL}") from error
 
 
 def _noisy(bits: npt.NDArray[np.uint16], noise: float, generator: Any) -> npt.NDArray[np.uint16]:

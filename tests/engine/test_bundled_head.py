@@ -137,6 +137,13 @@ def test_a_damaged_one_is_made_again() -> None:
     assert resolve_drafter("bundled-worse") == made
 
 
+def test_a_cache_that_cannot_take_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SPECDECK_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ModelError, match=r"worse version of the bundled head: .*set SPECDECK_CACHE_DIR"):
+        resolve_drafter("bundled-worse")
+
+
 def test_its_matrices_have_noise_in_proportion_and_the_rest_is_untouched() -> None:
     bad = Path(resolve_drafter("bundled-worse").path)
     for (name, was, before), (_, now, after) in zip(matrices(shipped.head_dir()), matrices(bad), strict=True):
@@ -151,6 +158,7 @@ def test_one_can_be_written_elsewhere_to_find_the_strength(tmp_path: Path, capsy
     assert worse.main([str(tmp_path / "out"), "0"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "out")
     assert weights.fingerprint(tmp_path / "out") == weights.fingerprint(shipped.head_dir()), "no noise, no change"
-    assert worse.main([str(tmp_path / "out")]) == 2
+    assert worse.main([str(tmp_path / "out")]) == 1
+    assert "exists" in capsys.readouterr().err
     assert worse.main(["x", "strong"]) == 2
     assert "usage" in capsys.readouterr().err
