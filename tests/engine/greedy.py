@@ -1,0 +1,52 @@
+"""Whether two runs at temperature 0 say the same, and where they may differ: batches of other shapes round differently,
+so two tokens that the target holds almost equally likely can change places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.drafter.arms import Served
+
+
+class Difference(NamedTuple):
+    """The first place at which a run leaves the plain one, whose two most likely tokens are `gap` apart there (in
+    log-probability); infinite where the run's token is neither of them."""
+
+    request: int
+    position: int
+    gap: float
+
+
+def differences(plain: Sequence[Served], other: Sequence[Served]) -> list[Difference]:
+    """One for each request whose tokens differ. `plain` was asked for `logprobs=2`."""
+    found = []
+    for number, (left, right) in enumerate(zip(plain, other, strict=True)):
+        place = shared(left.tokens, right.tokens)
+        if place < max(len(left.tokens), len(right.tokens)):
+            found.append(Difference(number, place, _gap(left, right, place)))
+    return found
+
+
+def shared(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many tokens two answers have in common from the start."""
+    pairs = zip(left, right, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _gap(left: Served, right: Served, place: int) -> float:
+    if place >= min(len(left.tokens), len(right.tokens)):
+        return float("inf")  # one of them ended although they had said the same
+    (first, most), (second, next_most) = left.top[place][:2]
+    return most - next_most if right.tokens[place] in (first, second) else float("inf")
+
+
+def noise(plain: Sequence[Served], again: Sequence[Served]) -> float:
+    """How much the shape of a batch alone moves a log-probability: the largest change of the same token's in the same
+    place between two plain runs at different batch sizes, while they say the same."""
+    moved = 0.0
+    for left, right in zip(plain, again, strict=True):
+        for place in range(shared(left.tokens, right.tokens)):
+            before, after = dict(left.top[place]), dict(right.top[place])
+            moved = max([moved, *(abs(before[token] - after[token]) for token in before.keys() & after.keys())])
+    return moved
