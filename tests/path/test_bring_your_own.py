@@ -51,7 +51,7 @@ def test_it_appears_takes_the_policy_is_recorded_right_and_cannot_be_restarted_f
             assert set(bucket["k_histogram"]) <= {"0", "2"}
             assert bucket["drafted"] > 0
             served.url = f"http://127.0.0.1:{port}"  # its requests go to its own port
-            assert consult(served, (1, 3)).compare() > 100
+            assert consult(served, (1, 3)).compare() > 150
         finally:
             os.killpg(engine.pid, signal.SIGKILL)
             engine.wait(10)

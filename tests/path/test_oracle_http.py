@@ -19,7 +19,7 @@ def oracle(served: Served) -> Oracle:
 
 
 def test_every_verification_of_every_request_equals_vllms_detail(oracle: Oracle) -> None:
-    assert oracle.compare() > 200
+    assert oracle.compare() > 1000  # a head drafts at every step
 
 
 def test_every_token_of_every_answer_is_in_a_row(oracle: Oracle) -> None:
