@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.drafter.chat import as_asked
 from engine.drafter.progress import Progress
 from engine.drafter.prompts import Prompt, PromptSets
 from engine.drafter.recipe import Kind, Recipe
@@ -89,7 +90,7 @@ class _Generator:
         engine = self._llm.llm_engine
         waiting: dict[str, tuple[Prompt, list[int]]] = {}
         for number, prompt in enumerate(prompts):
-            ids = self._encode(prompt.text)
+            ids = as_asked(self._tokenizer, prompt.text)
             if len(ids) > self._recipe.max_prompt_tokens:
                 progress.advance(1)
                 continue
@@ -105,11 +106,3 @@ class _Generator:
         return [
             Answer(prompt.kind, prompt.temperature, ids, finished[number]) for number, (prompt, ids) in waiting.items()
         ]
-
-    def _encode(self, text: str) -> list[int]:
-        """With the target's chat template, as a chat request would be; plain where the target has none."""
-        if getattr(self._tokenizer, "chat_template", None) is None:
-            return list(self._tokenizer(text)["input_ids"])
-        messages = [{"role": "user", "content": text}]
-        ids = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True)
-        return list(ids["input_ids"] if hasattr(ids, "keys") else ids)

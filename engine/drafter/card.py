@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from engine.drafter import answers
+from engine.drafter.evaluation import Evaluation
+from engine.drafter.evaluation_text import table
 from engine.drafter.prompts import PromptSets
 from engine.drafter.recipe import KINDS
 from engine.drafter.work import Run, Work
@@ -30,8 +31,6 @@ def _text(work: Work, model: ModelPath, what: str) -> str:
     run = msgspec.json.decode((work.folder / "run.json").read_bytes(), type=Run)
     parts = [_head(model, what), _data(work), _recipe(run), _looks(work)]
     if work.evaluation.exists():
-        from engine.drafter.evaluate import Evaluation, table
-
         evaluation = msgspec.json.decode(work.evaluation.read_bytes(), type=Evaluation)
         parts.append(f"## As served by vLLM\n\n```text\n{table(evaluation)}\n```\n")
     return "\n".join(parts)
@@ -108,7 +107,3 @@ before it were accepted. Best of {len(looks)} looks: step {best.step:,} (trainin
 | --- | --- | --- | --- | --- | --- |
 {rows}
 """
-
-
-def read(head: Path) -> str:
-    return (head / "README.md").read_text(encoding="utf-8")
