@@ -212,7 +212,7 @@ def _resolve_hub(name: str) -> ModelPath:
     if hub_offline():
         raise ModelError(
             f"{name}: not in the local hub cache ({_hub_cache()}), and HF_HUB_OFFLINE is set; unset it to let vLLM "
-            "fetch the model, copy the model here and give its folder, or use --model bundled"
+            "fetch the model, copy the model here and give its folder, or use bundled"
         )
     return ModelPath(path=name, name=name, local=False)
 
