@@ -1,4 +1,4 @@
-"""Two faults of vLLM on a CPU, found by self-test and repaired where they are; nothing else is ever patched.
+"""Three faults of vLLM on a CPU, found by self-test and repaired where they are; nothing else is ever patched.
 
 vLLM loads `apply` in each of its processes (entry point `vllm.general_plugins`). It waits until the model runner is
 imported, which only workers do, and tests then: a later vLLM that is sound is left alone.
@@ -7,6 +7,8 @@ imported, which only workers do, and tests then: a later vLLM that is sound is l
    requests are uninitialised memory.
 2. A seeded request whose prefill is chunked ends the engine: the runner takes back the draw of a discarded sample by
    moving the generator's offset, which a CPU generator does not have.
+3. A sampled request with `top_k` alone ends an engine that speculates, in the first step without any draft (its own
+   prefill will do): the rejection sampler then has no rows, and `apply_top_k_only` takes the largest k of none.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ from typing import Any, Final, NamedTuple
 _SAMPLER: Final = "vllm.v1.sample.rejection_sampler"
 _RUNNER: Final = "vllm.v1.worker.gpu_model_runner"
 _BATCH: Final = "vllm.v1.worker.gpu_input_batch"
+_TOP_K: Final = "vllm.v1.sample.ops.topk_topp_sampler"
 
 SAMPLING: Final = "sampling under speculation"
 SEEDS: Final = "seeded request with a chunked prefill"
+TOP_K: Final = "top_k in a step without drafts"
 
 PATCHED: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (_SAMPLER, "expand_batch_to_tokens", ("x", "cu_num_tokens", "num_tokens", "replace_from", "replace_to")),
@@ -39,6 +43,7 @@ PATCHED: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
         ("self", "scheduler_output", "sampler_output", "logits", "hidden_states", "num_scheduled_tokens"),
     ),
     (_BATCH, "CachedRequestState.__init__", ("self", "req_id", "generator")),
+    (_TOP_K, "apply_top_k_only", ("logits", "k")),
 )
 """What is tested and replaced: module, name, and parameters that it must have. `moved` compares."""
 
@@ -60,7 +65,7 @@ def apply() -> None:
 
 
 def faults() -> list[Fault]:
-    """Test for both faults, repair those present, test again. Imports the model runner (seconds): for `doctor`."""
+    """Test for all of them, repair those present, test again. Imports the model runner (seconds): for `doctor`."""
     if not _on_cpu():
         return []
     _register_cpu_kernels()
@@ -95,10 +100,11 @@ def _repair_all() -> list[Fault]:
     if gone:
         detail = "vLLM has moved: " + "; ".join(gone)
         logger.warning("specdeck: the CPU faults were not looked for: %s", detail)
-        return [Fault(name, present=False, repaired=False, detail=detail) for name in (SAMPLING, SEEDS)]
+        return [Fault(name, present=False, repaired=False, detail=detail) for name in (SAMPLING, SEEDS, TOP_K)]
     return [
         _repair(SAMPLING, _expansion_is_broken, _repair_expansion, "expand_batch_to_tokens returned wrong values"),
         _repair(SEEDS, _rewinding_is_broken, _repair_rewinding, "CPU generators could not take a draw back"),
+        _repair(TOP_K, _top_k_is_broken, _repair_top_k, "apply_top_k_only failed on a batch of no rows"),
     ]
 
 
@@ -249,6 +255,35 @@ def _marking_before(sample: Callable[..., Any]) -> Callable[..., Any]:
                 if discarded[index] and hasattr(generator, "mark"):
                     generator.mark()
         return sample(self, *args, **kwargs)
+
+    return wrapped
+
+
+# Fault 3
+
+
+def _top_k_is_broken() -> bool:
+    import torch
+
+    try:
+        _lookup(_TOP_K, "apply_top_k_only")(torch.empty(0, 8), torch.empty(0, dtype=torch.int32))
+    except (RuntimeError, IndexError):
+        return True
+    return False
+
+
+def _repair_top_k() -> None:
+    # Its caller, in the same module, looks the name up there.
+    module: Any = importlib.import_module(_TOP_K)
+    module.apply_top_k_only = nothing_of_nothing(module.apply_top_k_only)
+
+
+def nothing_of_nothing(mask: Callable[..., Any]) -> Callable[..., Any]:
+    """`mask(logits, k)`, leaving logits of no rows [0, vocabulary] as they are."""
+
+    @wraps(mask)
+    def wrapped(logits: Any, k: Any) -> Any:
+        return mask(logits, k) if len(logits) else logits
 
     return wrapped
 

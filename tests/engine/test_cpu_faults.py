@@ -27,8 +27,8 @@ def reported() -> list[list[Any]]:
     return found
 
 
-def test_both_faults_are_looked_for_and_none_is_left(reported: list[list[Any]]) -> None:
-    assert [name for name, *_ in reported] == [cpu_faults.SAMPLING, cpu_faults.SEEDS]
+def test_every_fault_is_looked_for_and_none_is_left(reported: list[list[Any]]) -> None:
+    assert [name for name, *_ in reported] == [cpu_faults.SAMPLING, cpu_faults.SEEDS, cpu_faults.TOP_K]
     for name, present, repaired, detail in reported:
         assert repaired or not present, f"{name}: {detail}"
         assert "moved" not in detail
@@ -47,7 +47,7 @@ def test_a_vllm_that_moved_is_said_and_left_alone(monkeypatch: pytest.MonkeyPatc
     assert "json.no_such_function: gone" in lines[0]
     assert "missing no_such_parameter" in lines[1]
     found = cpu_faults._repair_all()
-    assert [(fault.present, fault.repaired) for fault in found] == [(False, False), (False, False)]
+    assert [(fault.present, fault.repaired) for fault in found] == [(False, False)] * 3
     assert "vLLM has moved" in found[0].detail
 
 
@@ -116,6 +116,19 @@ def test_requests_without_seed_and_runners_without_generators_are_left_alone() -
     sample = cpu_faults._marking_before(FakeRunner._sample)
     assert sample(FakeRunner({}), None, None) == []
     assert len(sample(FakeRunner({0: torch.Generator()}), None, None)) == 1
+
+
+# Fault 3
+
+
+def test_a_mask_is_asked_only_where_there_are_rows() -> None:
+    seen = []
+    mask = cpu_faults.nothing_of_nothing(lambda logits, k: seen.append(k) or -logits)
+    logits = torch.ones(2, 3)
+    assert torch.equal(mask(logits, "k"), -logits)
+    nothing = torch.empty(0, 3)
+    assert mask(nothing, "none") is nothing
+    assert seen == ["k"]
 
 
 # When it happens
