@@ -98,10 +98,11 @@ class _Queue:
     def _add(self, number: int, ask: Ask, ids: list[int]) -> str | None:
         """Why vLLM refuses the request, or None."""
         from vllm import SamplingParams
+        from vllm.exceptions import VLLMClientError
 
         try:
             self._engine.add_request(str(number), {"prompt_token_ids": ids}, SamplingParams(**ask.sampling))
-        except ValueError as error:
+        except (VLLMClientError, ValueError) as error:
             return str(error) or type(error).__name__
         return None
 

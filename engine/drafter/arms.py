@@ -37,7 +37,7 @@ _LEFT_OUT: Final = ("SPECDECK_SOCKET", "SPECDECK_ENGINE", "SPECDECK_TARGET", "SP
 _GPU_SHARE: Final = 0.28
 """Of a GPU's memory for each arm: three are loaded at once. Unverified: no GPU was at hand."""
 
-_LAST_WORDS: Final = 15
+_LAST_WORDS: Final = 25
 _PATIENCE: Final = 30.0
 """Seconds an engine has to end by itself."""
 
