@@ -16,8 +16,10 @@ from engine.drafter.work import Narrate
 
 
 def accept(serve: Serve, prompts: Sequence[Prompt], plan: AcceptancePlan | None, narrate: Narrate) -> list[Acceptance]:
-    """Raises:
-    EvaluationError: no prompts.
+    """One figure for each cell of the plan, in the order of the table.
+
+    Raises:
+        EvaluationError: no prompts.
     """
     if plan is None:
         return []

@@ -172,8 +172,10 @@ class Arm:
         return self._hear(Ready)
 
     def serve(self, block: Block) -> Done:
-        """Raises:
-        ArmError: the engine ended.
+        """Have a block served; returns when its last request has finished.
+
+        Raises:
+            ArmError: the engine ended instead.
         """
         self._say(block)
         return self._hear(Done)

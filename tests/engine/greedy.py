@@ -42,11 +42,13 @@ def _gap(left: Served, right: Served, place: int) -> float:
 
 
 def noise(plain: Sequence[Served], again: Sequence[Served]) -> float:
-    """How much the shape of a batch alone moves a log-probability: the largest change of the same token's in the same
-    place between two plain runs at different batch sizes, while they say the same."""
+    """How much the shape of a batch alone moves the gap between the two most likely tokens: its largest change, in
+    log-probability, between two plain runs at different batch sizes, while they say the same and have the same two."""
     moved = 0.0
     for left, right in zip(plain, again, strict=True):
         for place in range(shared(left.tokens, right.tokens)):
-            before, after = dict(left.top[place]), dict(right.top[place])
-            moved = max([moved, *(abs(before[token] - after[token]) for token in before.keys() & after.keys())])
+            before, after = dict(left.top[place][:2]), dict(right.top[place][:2])
+            if before.keys() == after.keys():
+                first, second = before
+                moved = max(moved, abs((before[first] - before[second]) - (after[first] - after[second])))
     return moved

@@ -1,0 +1,67 @@
+"""The bundled head on the engine that serves: acceptance by kind, and tokens/s against no speculation at three loads.
+
+Holds when at batch 1 some K is faster than no speculation by more than its interval, when at batch 16 no K is faster
+than K = 0, and when every kind has its acceptance. Takes about an hour and a half, and wants the machine for itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.drafter import prompts
+from engine.drafter.evaluate import FULL, Evaluation, evaluate, table
+from engine.drafter.recipe import FULL as RECIPE
+from engine.drafter.recipe import KINDS
+from engine.drafter.throughput import Throughput
+from engine.models import resolve, resolve_drafter
+from tests.acceptance.result import write
+
+SPECULATING = ("K 1", "K 2", "K 4")
+
+
+def main() -> bool:
+    head, target = resolve_drafter("bundled"), resolve("bundled")
+    found = evaluate(Path(head.path), target, prompts.build(RECIPE).held_out, FULL, _say)
+    verdicts = {
+        "at batch 1 some K beats no speculation": _helps_alone(found.throughput),
+        "at batch 16 K = 0 is best": _hurts_together(found.throughput),
+        "acceptance of every kind": _accepted(found),
+    }
+    print(table(found))
+    for claim, held in verdicts.items():
+        print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
+    figures: dict[str, Any] = {"verdicts": verdicts, "evaluation": msgspec.to_builtins(found)}
+    print(write("learned_drafter", figures))
+    return all(verdicts.values())
+
+
+def _helps_alone(found: Sequence[Throughput]) -> bool:
+    """The lower end of an interval against no speculation, in an engine without a drafter, is above 1."""
+    ratios = [one.ratio for one in found if one.batch == 1 and one.arm in SPECULATING and one.ratio is not None]
+    return any(ratio.low is not None and ratio.low > 1 for ratio in ratios)
+
+
+def _hurts_together(found: Sequence[Throughput]) -> bool:
+    rates = {one.arm: one.tokens_per_second for one in found if one.batch == 16}
+    return rates["K 0"] > max(rates[arm] for arm in SPECULATING)
+
+
+def _accepted(found: Evaluation) -> bool:
+    cells = {(one.kind, one.k, one.temperature): one for one in found.acceptance}
+    plan = FULL.acceptance
+    assert plan is not None
+    wanted = [(kind, k, temperature) for kind in KINDS for k in plan.lengths for temperature in plan.temperatures]
+    return all(cell in cells and cells[cell].length.low is not None for cell in wanted)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(0 if main() else 1)
