@@ -9,6 +9,7 @@ temperature (the sample is large enough to tell), and when drafts were both acce
 from __future__ import annotations
 
 import sys
+from math import isfinite
 from typing import Any
 
 from engine.drafter.arms import Arm, Ask, Block, Served, opening
@@ -18,7 +19,7 @@ from engine.launch import EngineSpec
 from engine.models import resolve, resolve_drafter
 from tests.acceptance.result import write
 from tests.engine.distribution import PROMPTS, SIGNIFICANCE, TOKENS, by_position
-from tests.engine.greedy import Difference, differences, noise
+from tests.engine.greedy import LOGPROBS, Difference, differences, noise
 
 SAMPLES = 700
 """Of each prompt: 4,200 in an arm."""
@@ -54,12 +55,12 @@ def main() -> bool:
 
 def _greedy(arms: dict[str, Arm]) -> tuple[dict[str, Any], bool]:
     plain = _answers(arms["none"], 0, 16)
-    moved = noise(plain, _answers(arms["none"], 0, 4))
+    moved = max(noise(plain, _answers(arms["none"], 0, batch)) for batch in (1, 4))
     ties: dict[str, list[dict[str, Any]]] = {}
     holds = True
     for k in (0, *LENGTHS):
         found = differences(plain, _answers(arms["head"], k, 16))
-        ties[f"K {k}"] = [one._asdict() for one in found]
+        ties[f"K {k}"] = [one._asdict() | {"gap": one.gap if isfinite(one.gap) else None} for one in found]
         holds &= all(one.gap <= 2 * moved for one in found)
         _tell(k, found, moved)
     tokens = sum(len(one.tokens) for one in plain)
@@ -69,7 +70,7 @@ def _greedy(arms: dict[str, Arm]) -> tuple[dict[str, Any], bool]:
 
 def _answers(arm: Arm, k: int, batch: int) -> list[Served]:
     chosen = [prompt.text for prompt in build(FULL).held_out if prompt.kind in ("chat", "code")]
-    sampling = {"temperature": 0.0, "max_tokens": ANSWER_TOKENS, "logprobs": 2}
+    sampling = {"temperature": 0.0, "max_tokens": ANSWER_TOKENS, "logprobs": LOGPROBS}
     _say(f"temperature 0: {arm.name}, K {k}, batch {batch}")
     return arm.serve(Block([Ask(text, sampling) for text in _spread(chosen)], batch, k)).served
 

@@ -4,14 +4,18 @@ so two tokens that the target holds almost equally likely can change places."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from engine.drafter.arms import Served
 
+LOGPROBS = 5
+"""Asked for of the plain run: three tokens can be close too."""
+
 
 class Difference(NamedTuple):
-    """The first place at which a run leaves the plain one, whose two most likely tokens are `gap` apart there (in
-    log-probability); infinite where the run's token is neither of them."""
+    """The first place at which a run leaves the plain one. `gap`: how much less likely than its own token the plain run
+    held the other's, in log-probability; infinite where it was none of the `LOGPROBS` most likely ones."""
 
     request: int
     position: int
@@ -19,7 +23,7 @@ class Difference(NamedTuple):
 
 
 def differences(plain: Sequence[Served], other: Sequence[Served]) -> list[Difference]:
-    """One for each request whose tokens differ. `plain` was asked for `logprobs=2`."""
+    """One for each request whose tokens differ. `plain` was asked for `LOGPROBS`."""
     found = []
     for number, (left, right) in enumerate(zip(plain, other, strict=True)):
         place = shared(left.tokens, right.tokens)
@@ -36,9 +40,9 @@ def shared(left: Sequence[int], right: Sequence[int]) -> int:
 
 def _gap(left: Served, right: Served, place: int) -> float:
     if place >= min(len(left.tokens), len(right.tokens)):
-        return float("inf")  # one of them ended although they had said the same
-    (first, most), (second, next_most) = left.top[place][:2]
-    return most - next_most if right.tokens[place] in (first, second) else float("inf")
+        return inf  # one of them ended although they had said the same
+    rated = dict(left.top[place])
+    return rated[left.tokens[place]] - rated.get(right.tokens[place], -inf)
 
 
 def noise(plain: Sequence[Served], again: Sequence[Served]) -> float:

@@ -30,7 +30,7 @@ from tests.engine.distribution import (
     pooled,
     together,
 )
-from tests.engine.greedy import Difference, differences, noise
+from tests.engine.greedy import LOGPROBS, Difference, differences, noise
 from tests.engine.random_head import write_random_head
 
 SAMPLES = 80
@@ -130,7 +130,7 @@ def _chats() -> list[str]:
 
 
 def _greedy(arm: Arm, k: int, batch: int) -> list[Served]:
-    sampling = {"temperature": 0.0, "max_tokens": CHAT_TOKENS, "logprobs": 2}
+    sampling = {"temperature": 0.0, "max_tokens": CHAT_TOKENS, "logprobs": LOGPROBS}
     return arm.serve(Block([Ask(text, sampling) for text in _chats()], batch, k)).served
 
 
@@ -217,7 +217,7 @@ def test_one_batch_holds_greedy_sampled_seeded_and_long_requests(arm: Arm) -> No
     narrow = {"max_tokens": 16, "ignore_eos": True}
     long = "word " * 600 + text  # more than two budgets: its prefill comes in chunks
     asks = [
-        Ask(text, narrow | {"temperature": 0.0, "logprobs": 2}),
+        Ask(text, narrow | {"temperature": 0.0, "logprobs": LOGPROBS}),
         Ask(text, narrow | {"temperature": 0.8, "top_k": 1}),
         Ask(text, narrow | {"temperature": 0.8, "top_p": 1e-6}),
         Ask(text, narrow | {"temperature": 0.2, "seed": 1}),
