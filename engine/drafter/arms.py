@@ -103,11 +103,12 @@ class Ready(msgspec.Struct, frozen=True):
 _Reply = TypeVar("_Reply", Ready, Done)
 
 
-def opening(spec: EngineSpec, target: ModelPath, *, compiled: bool = True) -> Opening:
+def opening(spec: EngineSpec, target: ModelPath, *, as_served: bool = True) -> Opening:
     """The engine of `spec`, but serving nobody.
 
     Args:
-        compiled: False starts sooner and runs slower, for tests.
+        as_served: compiled, and on a CPU with the model in a worker process of its own, which vLLM binds to all cores
+            but one. False is for tests: it starts sooner, and its speeds are others.
 
     Raises:
         ModelError, SpecError: the drafter cannot be used.
@@ -119,7 +120,7 @@ def opening(spec: EngineSpec, target: ModelPath, *, compiled: bool = True) -> Op
         "max_num_seqs": spec.max_num_seqs,
         "max_model_len": spec.max_model_len,
         "enable_prefix_caching": False,  # the same prompts come again at another draft length
-        "enforce_eager": not compiled,
+        "enforce_eager": not as_served,
         "seed": 0,
     }
     if spec.max_num_batched_tokens is not None:
@@ -128,6 +129,8 @@ def opening(spec: EngineSpec, target: ModelPath, *, compiled: bool = True) -> Op
         settings["speculative_config"] = speculative_config(spec, method, drafter)
     if installed_device() == "cuda":
         settings["gpu_memory_utilization"] = _GPU_SHARE
+    elif as_served:
+        settings["distributed_executor_backend"] = "mp"
     return Opening(settings, 0 if method == "none" else spec.max_k)
 
 

@@ -72,7 +72,7 @@ def _engines(
             spec = EngineSpec(
                 model=target.path, drafter=drafter, max_k=MAX_K, max_num_seqs=max(batches), max_model_len=CONTEXT
             )
-            arm = Arm(_WORDS[name], opening(spec, target, compiled=plan.compiled))
+            arm = Arm(_WORDS[name], opening(spec, target, as_served=plan.as_served))
             stack.callback(arm.close)
             ready = arm.ready()
             engines[name] = arm.serve

@@ -43,8 +43,8 @@ class Plan(msgspec.Struct, frozen=True):
     name: str
     acceptance: AcceptancePlan | None
     throughput: ThroughputPlan | None
-    compiled: bool = True
-    """Whether vLLM compiles its models, as it does in service."""
+    as_served: bool = True
+    """Whether the engines are as in service (`engine.drafter.arms.opening`)."""
 
 
 FULL: Final = Plan("full", AcceptancePlan(prompts=160, tokens=160), ThroughputPlan(rounds=6, tokens=96))
@@ -52,7 +52,7 @@ TINY: Final = Plan(
     "tiny",
     AcceptancePlan(prompts=2, tokens=16, batch=8),
     ThroughputPlan(rounds=2, tokens=8, batches=(1, 4), turns=1, requests=2),
-    compiled=False,
+    as_served=False,
 )
 PLANS: Final = {plan.name: plan for plan in (FULL, TINY)}
 

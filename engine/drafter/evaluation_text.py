@@ -40,8 +40,8 @@ def _origin(evaluation: Evaluation) -> str:
         f"target  {evaluation.target}",
         f"vLLM {evaluation.vllm} on {place}; {evaluation.date} UTC; plan {evaluation.plan.name}",
     ]
-    if not evaluation.plan.compiled:
-        lines.append("The models were not compiled: in service they are, and the speeds are others.")
+    if not evaluation.plan.as_served:
+        lines.append("Not as served: nothing was compiled, so in service the speeds are others.")
     return "\n".join(lines)
 
 

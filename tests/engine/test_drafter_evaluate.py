@@ -296,7 +296,7 @@ def test_the_table_has_every_figure_in_its_column() -> None:
     speculating = next(line for line in lines if line.startswith("K 2"))
     assert speculating.count("66.7 (1.34, 1.13–1.58)") == 2
     assert max(map(len, lines)) <= 140
-    assert "not compiled" not in text
+    assert "Not as served" not in text
 
 
 def test_a_table_of_one_part_has_only_that() -> None:

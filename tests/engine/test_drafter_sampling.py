@@ -116,7 +116,7 @@ def head(bundled_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arm(head: Path) -> Iterator[Arm]:
     # A small token budget, so that a long prompt comes in chunks.
     spec = EngineSpec(drafter=str(head), max_k=4, max_num_seqs=24, max_num_batched_tokens=256, max_model_len=1024)
-    arm = Arm("sampling", opening(spec, resolve("bundled"), compiled=False))
+    arm = Arm("sampling", opening(spec, resolve("bundled"), as_served=False))
     try:
         arm.ready()
         yield arm
