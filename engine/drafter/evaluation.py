@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
 FULL: Final = Plan("full", AcceptancePlan(prompts=160, tokens=160), ThroughputPlan(rounds=6, tokens=96))
 TINY: Final = Plan(
     "tiny",
-    AcceptancePlan(prompts=2, tokens=16, batch=8),
+    AcceptancePlan(prompts=2, tokens=12, lengths=(1, 4), batch=8),
     ThroughputPlan(rounds=2, tokens=8, batches=(1, 4), turns=1, requests=2),
     as_served=False,
 )

@@ -33,7 +33,7 @@ from tests.engine.distribution import (
 from tests.engine.greedy import LOGPROBS, Difference, differences, noise
 from tests.engine.random_head import write_random_head
 
-SAMPLES = 80
+SAMPLES = 60
 """Of each prompt and arm."""
 
 CHAT_TOKENS = 40
