@@ -9,7 +9,7 @@ import click
 from console.cli.outcomes import BadInput, Unreachable, say
 
 if TYPE_CHECKING:
-    from engine.drafter.evaluation import Plan
+    from engine.drafter.evaluation.result import Plan
 
 
 @click.command(epilog="Example: specdeck drafter evaluate bundled --only acceptance")
@@ -31,9 +31,10 @@ def evaluate(
     import msgspec
 
     from engine import models
-    from engine.drafter import heads, prompts
-    from engine.drafter.evaluate import FULL, TINY, ArmError, EvaluationError, table
-    from engine.drafter.evaluate import evaluate as measure
+    from engine.drafter import prompts
+    from engine.drafter.evaluation import heads
+    from engine.drafter.evaluation.evaluate import FULL, TINY, ArmError, EvaluationError, table
+    from engine.drafter.evaluation.evaluate import evaluate as measure
     from engine.drafter.recipe import FULL as RECIPE
     from engine.launch import SpecError
 

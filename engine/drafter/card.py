@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from engine.drafter import answers
-from engine.drafter.evaluation import Evaluation
-from engine.drafter.evaluation_text import table
+from engine.drafter.evaluation.result import Evaluation
+from engine.drafter.evaluation.text import table
 from engine.drafter.prompts import PromptSets
 from engine.drafter.recipe import KINDS
 from engine.drafter.work import Run, Work

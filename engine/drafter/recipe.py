@@ -54,7 +54,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     early_step: int = 400
     """The step whose weights are kept as the "worse version"."""
     evaluation: Literal["full", "tiny"] = "full"
-    """How much is measured on the engine at the end (`engine.drafter.evaluate`)."""
+    """How much is measured on the engine at the end (`engine.drafter.evaluation.evaluate`)."""
 
 
 FULL: Final = Recipe(

@@ -106,7 +106,7 @@ def _export(work: Work, found: Run, model: ModelPath, narrate: Narrate) -> None:
 
 def _evaluate(work: Work, found: Run, model: ModelPath, narrate: Narrate) -> None:
     from engine.drafter import card
-    from engine.drafter.evaluate import PLANS, evaluate
+    from engine.drafter.evaluation.evaluate import PLANS, evaluate
 
     if not work.head.exists():
         raise WorkError(f"{work.head}: no head; run the stage before (specdeck drafter export)")

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from engine.drafter import prompts
-from engine.drafter.evaluate import FULL, Evaluation, evaluate, table
+from engine.drafter.evaluation.evaluate import FULL, Evaluation, evaluate, table
+from engine.drafter.evaluation.throughput import Throughput
 from engine.drafter.recipe import FULL as RECIPE
 from engine.drafter.recipe import KINDS
-from engine.drafter.throughput import Throughput
 from engine.models import resolve, resolve_drafter
 from tests.acceptance.result import write
 

@@ -12,7 +12,7 @@ import sys
 from math import isfinite
 from typing import Any
 
-from engine.drafter.arms import Arm, Ask, Block, Served, opening
+from engine.drafter.evaluation.arms import Arm, Ask, Block, Served, opening
 from engine.drafter.prompts import build
 from engine.drafter.recipe import FULL
 from engine.launch import EngineSpec

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from engine.drafter.arms import Served
+from engine.drafter.evaluation.arms import Served
 
 LOGPROBS = 5
 """Asked for of the plain run: three tokens can be close too."""

@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.cli.drafter_evaluate import evaluate as command
-from engine.drafter import acceptance_run, throughput_run
-from engine.drafter.acceptance import Verification, estimate, measure
-from engine.drafter.arm_process import verifications
-from engine.drafter.arms import Block, Done, Served
-from engine.drafter.evaluate import TINY, table
-from engine.drafter.evaluation import AcceptancePlan, Evaluation, Machine, Plan, ThroughputPlan
-from engine.drafter.heads import HeadError, check
+from engine.drafter.evaluation import acceptance_run, throughput_run
+from engine.drafter.evaluation.acceptance import Verification, estimate, measure
+from engine.drafter.evaluation.arm_process import verifications
+from engine.drafter.evaluation.arms import Block, Done, Served
+from engine.drafter.evaluation.evaluate import TINY, table
+from engine.drafter.evaluation.heads import HeadError, check
+from engine.drafter.evaluation.result import AcceptancePlan, Evaluation, Machine, Plan, ThroughputPlan
+from engine.drafter.evaluation.serving import EvaluationError
+from engine.drafter.evaluation.throughput import Timed, figures, order, ratio
 from engine.drafter.prompts import Prompt
-from engine.drafter.serving import EvaluationError
-from engine.drafter.throughput import Timed, figures, order, ratio
 from engine.frames import CAUSE_CODE, COLUMNS, WIRE_VERSION, ArrivedSequence, Frame, PackedStep, pack_columns
 from engine.models import ModelPath
 from tests.engine.random_head import write_random_head

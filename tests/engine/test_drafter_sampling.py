@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.drafter.arms import REFUSED, Arm, Ask, Block, Served, opening
+from engine.drafter.evaluation.arms import REFUSED, Arm, Ask, Block, Served, opening
 from engine.drafter.prompts import build
 from engine.drafter.recipe import FULL
 from engine.launch import EngineSpec

@@ -40,7 +40,7 @@ def test_a_head_from_nothing_cut_off_once_on_the_way(tmp_path: Path) -> None:
     assert "left" in done.stderr
     assert not list(work.rglob(".*draft*")), "remains of an interrupted stage"
 
-    from engine.drafter.evaluation import Evaluation
+    from engine.drafter.evaluation.result import Evaluation
     from engine.models import identify
 
     head, early = identify(work / "head"), identify(work / "early-head")

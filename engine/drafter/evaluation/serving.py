@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from engine.drafter.acceptance import Verification
-from engine.drafter.arms import Block, Done
+from engine.drafter.evaluation.acceptance import Verification
+from engine.drafter.evaluation.arms import Block, Done
 from engine.drafter.prompts import Prompt
 
 Serve = Callable[[Block], Done]
-"""An engine at work (`engine.drafter.arms.Arm.serve`)."""
+"""An engine at work (`engine.drafter.evaluation.arms.Arm.serve`)."""
 
 _PIECE: Final = 32
 """Requests asked of an engine at once, so that there is something to say in between."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from engine.drafter.acceptance import CONFIDENCE, Estimate, Verification, acceptance_length
+from engine.drafter.evaluation.acceptance import CONFIDENCE, Estimate, Verification, acceptance_length
 
 BASELINE: Final = "none"
 """The arm without speculation, in an engine without a drafter."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from engine.drafter.acceptance import Acceptance, Estimate
-from engine.drafter.evaluation import Evaluation, ThroughputPlan
-from engine.drafter.throughput import Ratio, Throughput
+from engine.drafter.evaluation.acceptance import Acceptance, Estimate
+from engine.drafter.evaluation.result import Evaluation, ThroughputPlan
+from engine.drafter.evaluation.throughput import Ratio, Throughput
 
 _ABSENT: Final = "—"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from engine.drafter.acceptance import Acceptance, measure
-from engine.drafter.arms import REFUSED, Ask, Block, Served
-from engine.drafter.evaluation import AcceptancePlan
+from engine.drafter.evaluation.acceptance import Acceptance, measure
+from engine.drafter.evaluation.arms import REFUSED, Ask, Block, Served
+from engine.drafter.evaluation.result import AcceptancePlan
+from engine.drafter.evaluation.serving import EvaluationError, Serve, executed, pieces
 from engine.drafter.progress import Progress
 from engine.drafter.prompts import Prompt
 from engine.drafter.recipe import KINDS
-from engine.drafter.serving import EvaluationError, Serve, executed, pieces
 from engine.drafter.work import Narrate
 
 

@@ -1,4 +1,4 @@
-"""The process of one arm (`engine.drafter.arms`): an engine here, its recorder's frames kept here, blocks on stdin.
+"""The process of one arm (`…evaluation.arms`): an engine here, its recorder's frames kept here, blocks on stdin.
 
 The draft length is set between blocks as the policy sets it in service, and acceptance is read from the recorder's
 rows: what is reported is what was executed.
@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from engine.drafter.acceptance import Verification
-from engine.drafter.arms import Ask, Block, Done, Opening, Ready, Served
 from engine.drafter.chat import as_asked
+from engine.drafter.evaluation.acceptance import Verification
+from engine.drafter.evaluation.arms import Ask, Block, Done, Opening, Ready, Served
 from engine.frames import CAUSE_CODE, COLUMNS, Frame
 from engine.launch import SCHEDULER
 from engine.policy import PolicyState, Resolver

@@ -17,7 +17,7 @@ from typing import IO, Any, Final, TypeVar
 import msgspec
 
 from engine import models
-from engine.drafter.acceptance import Verification
+from engine.drafter.evaluation.acceptance import Verification
 from engine.launch import (
     WEIGHTLESS_METHODS,
     EngineSpec,
@@ -29,7 +29,7 @@ from engine.launch import (
 from engine.models import ModelPath
 from engine.places import cache_dir
 
-PROCESS: Final = "engine.drafter.arm_process"
+PROCESS: Final = "engine.drafter.evaluation.arm_process"
 REFUSED: Final = "refused"
 _LEFT_OUT: Final = ("SPECDECK_SOCKET", "SPECDECK_ENGINE", "SPECDECK_TARGET", "SPECDECK_DRAFTER")
 """No station is told of these engines."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any, Final, NamedTuple
 
-from engine.drafter import throughput
-from engine.drafter.arms import Ask, Block
-from engine.drafter.evaluation import ThroughputPlan
+from engine.drafter.evaluation import throughput
+from engine.drafter.evaluation.arms import Ask, Block
+from engine.drafter.evaluation.result import ThroughputPlan
+from engine.drafter.evaluation.serving import EvaluationError, Serve, executed, pieces
+from engine.drafter.evaluation.throughput import BASELINE, Throughput, Timed
 from engine.drafter.progress import Progress
 from engine.drafter.prompts import Prompt
-from engine.drafter.serving import EvaluationError, Serve, executed, pieces
-from engine.drafter.throughput import BASELINE, Throughput, Timed
 from engine.drafter.work import Narrate
 
 

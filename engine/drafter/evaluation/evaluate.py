@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from engine.drafter import acceptance_run, heads, throughput_run
-from engine.drafter.arms import Arm, ArmError, Ready, opening
-from engine.drafter.evaluation import FULL, PLANS, TINY, Evaluation, Plan, this_machine
-from engine.drafter.evaluation_text import table
-from engine.drafter.heads import HeadError
+from engine.drafter.evaluation import acceptance_run, heads, throughput_run
+from engine.drafter.evaluation.arms import Arm, ArmError, Ready, opening
+from engine.drafter.evaluation.heads import HeadError
+from engine.drafter.evaluation.result import FULL, PLANS, TINY, Evaluation, Plan, this_machine
+from engine.drafter.evaluation.serving import EvaluationError, Serve
+from engine.drafter.evaluation.text import table
 from engine.drafter.prompts import Prompt
-from engine.drafter.serving import EvaluationError, Serve
 from engine.drafter.work import Narrate
 from engine.launch import EngineSpec
 from engine.models import ModelPath, identify

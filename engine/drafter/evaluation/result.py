@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from engine.drafter.acceptance import Acceptance
+from engine.drafter.evaluation.acceptance import Acceptance
+from engine.drafter.evaluation.throughput import Throughput
 from engine.drafter.recipe import Kind
-from engine.drafter.throughput import Throughput
 
 EVALUATION_VERSION: Final = 1
 
@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     acceptance: AcceptancePlan | None
     throughput: ThroughputPlan | None
     as_served: bool = True
-    """Whether the engines are as in service (`engine.drafter.arms.opening`)."""
+    """Whether the engines are as in service (`engine.drafter.evaluation.arms.opening`)."""
 
 
 FULL: Final = Plan("full", AcceptancePlan(prompts=160, tokens=160), ThroughputPlan(rounds=6, tokens=96))
