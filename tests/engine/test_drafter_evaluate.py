@@ -342,12 +342,13 @@ def test_the_command_names_what_is_wrong_with_a_head(tmp_path: Path, bundled_mod
 
 
 @pytest.mark.engine
-def test_a_tiny_evaluation_on_the_real_engine(tmp_path: Path, bundled_model: Path) -> None:
+def test_acceptance_of_a_worthless_head_on_the_real_engine(tmp_path: Path, bundled_model: Path) -> None:
+    """The race of three engines is run by the pipeline's test (`tests/path/test_drafter_pipeline.py`)."""
     head = write_random_head(bundled_model, tmp_path / "head", "eagle3")
-    result = CliRunner().invoke(command, [str(head), "--quick", "--json"])
+    result = CliRunner().invoke(command, [str(head), "--quick", "--only", "acceptance", "--json"])
     assert result.exit_code == 0, result.stderr
     found = msgspec.json.decode(result.stdout, type=Evaluation)
-    assert found.plan == TINY
+    assert found.plan == msgspec.structs.replace(TINY, throughput=None)
     assert found.method == "eagle3"
     assert found.head.startswith("head@")
     assert {(one.kind, one.k, one.temperature) for one in found.acceptance} >= {("chat", 1, 0.0), ("code", 4, 0.8)}
@@ -356,9 +357,5 @@ def test_a_tiny_evaluation_on_the_real_engine(tmp_path: Path, bundled_model: Pat
         assert one.draft_steps > 10
         assert one.length.value is not None
         assert one.length.value < 1.5, "a random head is no use"
-    arms = {(one.batch, one.arm): one for one in found.throughput}
-    assert len(arms) == 12
-    assert all(one.tokens_per_second > 0 for one in arms.values())
-    assert arms[4, "K 0"].length.value is None, "nothing was drafted"
-    assert arms[4, "K 4"].length.under > 0
+    assert not found.throughput
     assert "left" in result.stderr

@@ -16,6 +16,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engine.drafter.evaluation.result import Evaluation
+from engine.models import identify
+
 pytestmark = pytest.mark.engine
 
 SPECDECK = str(Path(sys.executable).with_name("specdeck"))
@@ -40,13 +43,16 @@ def test_a_head_from_nothing_cut_off_once_on_the_way(tmp_path: Path) -> None:
     assert "left" in done.stderr
     assert not list(work.rglob(".*draft*")), "remains of an interrupted stage"
 
-    from engine.drafter.evaluation.result import Evaluation
-    from engine.models import identify
-
     head, early = identify(work / "head"), identify(work / "early-head")
     assert head.fingerprint != early.fingerprint
     evaluation = msgspec.json.decode((work / "evaluation.json").read_bytes(), type=Evaluation)
-    assert head.fingerprint in msgspec.json.encode(evaluation).decode()
+    assert evaluation.head == head.identity
+    assert {one.kind for one in evaluation.acceptance} == {"chat", "code", "rewrite", "creative", "languages"}
+    arms = {(one.batch, one.arm): one for one in evaluation.throughput}
+    assert len(arms) == 12
+    assert all(one.tokens_per_second > 0 for one in arms.values())
+    assert arms[4, "K 0"].length.value is None, "nothing was drafted"
+    assert arms[4, "K 4"].length.under > 0
     card = (work / "head" / "README.md").read_text()
     for word in ("SmolLM2-135M-Instruct@", "Apache-2.0", "held-out prompts", "position 0", "As served by vLLM"):
         assert word in card
