@@ -35,7 +35,7 @@ def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
             "--work",
             default=None,
             metavar="FOLDER",
-            help="Where the stages leave their results (full recipe: 25 GB); by default in the cache directory.",
+            help="Where the stages leave their results (full recipe: 17 GB); by default in the cache directory.",
         ),
         click.option("--recipe", default="full", show_default=True, help="`full`, `tiny` (minutes), or a TOML file."),
         click.option("--target", default="bundled", show_default=True, help="`bundled`, or a model folder."),
