@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ from torch import Tensor
 from engine.drafter import card
 from engine.drafter.fit import BEST, EARLY
 from engine.drafter.target import Target
-from engine.drafter.work import Work, WorkError
+from engine.drafter.work import Work, WorkError, draft_of
 from engine.models import ModelPath
 
 _KEPT: Final = (
@@ -43,7 +42,7 @@ def _write(fitted: Path, folder: Path, target: Target, model: ModelPath) -> None
     from safetensors.torch import save_file
 
     state = torch.load(fitted, map_location="cpu")
-    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
+    draft = draft_of(folder)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     kept: Tensor = state["kept"].cpu()

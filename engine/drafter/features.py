@@ -5,7 +5,6 @@ A shard is a folder: `states.bin` (bf16, [tokens, depths × width]), `tokens.bin
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from engine.drafter.answers import Answer
 from engine.drafter.progress import Progress
 from engine.drafter.recipe import Kind
 from engine.drafter.target import Target
-from engine.drafter.work import Narrate, Work, WorkError
+from engine.drafter.work import Narrate, Work, WorkError, draft_of
 
 _PASS_TOKENS: Final = 3072
 """Tokens of a forward pass, padding included."""
@@ -81,7 +80,7 @@ def extract(work: Work, model: Path, narrate: Narrate) -> None:
 
 
 def _extract_shard(exchanges: list[Answer], folder: Path, target: Target, progress: Progress, size: int) -> None:
-    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
+    draft = draft_of(folder)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     spans: list[Span] = []

@@ -39,15 +39,15 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens that the head can draft: the most frequent of the training answers."""
     batch_tokens: int = 4096
     """Tokens of an optimiser step, about."""
-    steps: int = 2400
+    steps: int = 3000
     learning_rate: float = 2e-3
     warmup_steps: int = 50
     weight_decay: float = 0.01
-    unroll: tuple[tuple[float, int], ...] = ((0.0, 1), (0.3, 2), (0.8, 3))
+    unroll: tuple[tuple[float, int], ...] = ((0.0, 1), (0.3, 2), (0.75, 3))
     """(share of the steps done, draft positions trained from there on): training-time test of EAGLE-3."""
     position_decay: float = 0.8
     """Weight of a draft position's loss relative to the one before."""
-    evaluate_every: int = 200
+    evaluate_every: int = 250
     """Steps between looks at held-out acceptance."""
     patience: int = 6
     """Looks without a better one after which the run stops early."""
@@ -56,6 +56,12 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluation: Literal["full", "tiny"] = "full"
     """How much is measured on the engine at the end (`engine.drafter.evaluation.evaluate`)."""
 
+
+FIT_FIELDS: Final = frozenset({
+    "draft_vocabulary", "batch_tokens", "steps", "learning_rate", "warmup_steps", "weight_decay", "unroll",
+    "position_decay", "evaluate_every", "patience", "early_step", "evaluation",
+})  # fmt: skip
+"""What answers and features don't depend on."""
 
 FULL: Final = Recipe(
     name="full",

@@ -33,13 +33,20 @@ def run(stage: Stage, work: Work, narrate: Narrate) -> None:
 
     Raises:
         StageError: it failed.
+        WorkError: another process is at work in the folder.
     """
     log = work.folder / f"{stage}.log"
     command = [sys.executable, "-m", "engine.drafter", stage, str(work.folder)]
     with (
+        work.alone() as lock,
         log.open("ab") as output,
         subprocess.Popen(
-            command, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output
+            command,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            pass_fds=(lock,),
         ) as child,
     ):
         assert child.stdout is not None  # a pipe was asked for

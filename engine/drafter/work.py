@@ -3,18 +3,23 @@ where it was. A folder belongs to one recipe and one target; another is refused.
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from engine.drafter.recipe import Recipe
+from engine.drafter.recipe import FIT_FIELDS, Recipe
 from engine.models import ModelPath
 
 _RUN: Final = "run.json"
+_LOCK: Final = ".lock"
+_DRAFTS: Final = ".*.draft-*"
+"""As `draft_of` names them."""
 
 
 class WorkError(Exception):
@@ -45,7 +50,8 @@ class Work:
         self.evaluation = folder / "evaluation.json"
 
     def claim(self, recipe: Recipe, target: ModelPath) -> None:
-        """Take the folder for this run, or go on with it.
+        """Take the folder for this run, or go on with it. Answers and features serve any recipe that differs only in
+        how the head is fitted to them.
 
         Raises:
             WorkError: the folder holds a run of another recipe or target.
@@ -57,10 +63,34 @@ class Work:
             write_json(path, wanted)
             return
         found = read_run(self)
-        if found.recipe != recipe or found.target != target.identity:
-            raise WorkError(f"{self.folder}: holds a run with {_difference(found, wanted)}; give another --work folder")
-        if found.folder != wanted.folder:
-            write_json(path, wanted)  # the same target, moved
+        if found.target != target.identity:
+            raise WorkError(f"{self.folder}: holds a run for {found.target}; give another --work folder")
+        other = _differences(found.recipe, recipe)
+        if other - FIT_FIELDS:
+            raise WorkError(f"{self.folder}: holds a run with another {_listed(other)}; give another --work folder")
+        if other and self.fit.exists():
+            raise WorkError(
+                f"{self.fit}: a fit with another {_listed(other)}; delete it to fit anew, or give another --work folder"
+            )
+        if found != wanted:
+            write_json(path, wanted)
+
+    @contextmanager
+    def alone(self) -> Iterator[int]:
+        """Hold the folder's lock, and clear what killed stages left half done. Gives the lock's descriptor: a child
+        that inherits it holds the lock as well, should it outlive its parent.
+
+        Raises:
+            WorkError: another process is at work here.
+        """
+        with (self.folder / _LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WorkError(f"{self.folder}: another process is at work here; wait for it or end it") from None
+            for path in [*self.folder.glob(_DRAFTS), *self.folder.glob(f"*/{_DRAFTS}")]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            yield file.fileno()
 
 
 def read_run(work: Work) -> Run:
@@ -78,11 +108,17 @@ def read_run(work: Work) -> Run:
         raise WorkError(f"{path}: {error}; give another --work folder, or delete this one") from error
 
 
-def _difference(found: Run, wanted: Run) -> str:
-    if found.target != wanted.target:
-        return f"the target {found.target}, not {wanted.target}"
-    names = [name for name in Recipe.__struct_fields__ if getattr(found.recipe, name) != getattr(wanted.recipe, name)]
-    return f"another recipe ({', '.join(names)})"
+def _differences(found: Recipe, wanted: Recipe) -> set[str]:
+    return {name for name in Recipe.__struct_fields__ if getattr(found, name) != getattr(wanted, name)}
+
+
+def _listed(fields: set[str]) -> str:
+    return f"recipe ({', '.join(sorted(fields))})"
+
+
+def draft_of(path: Path) -> Path:
+    """Beside `path`: where it is written before it is whole."""
+    return path.with_name(f".{path.name}.draft-{os.getpid()}")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -92,10 +128,10 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextmanager
-def whole(path: Path) -> Any:
+def whole(path: Path) -> Iterator[Path]:
     """A draft beside `path` that becomes it when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
+    draft = draft_of(path)
     try:
         yield draft
         draft.replace(path)

@@ -15,7 +15,7 @@ import pytest
 
 from engine.drafter.answers import HELD_OUT, Answer, shard_path
 from engine.drafter.recipe import Recipe
-from engine.drafter.work import Work, WorkError
+from engine.drafter.work import Work, WorkError, draft_of, read_run
 from engine.models import ModelPath, identify
 
 torch = pytest.importorskip("torch")
@@ -254,10 +254,36 @@ def test_a_folder_belongs_to_one_recipe_and_one_target(tmp_path: Path, target: M
     work = Work(tmp_path / "mine")
     work.claim(RECIPE, target)
     work.claim(RECIPE, target)
-    with pytest.raises(WorkError, match="steps"):
-        work.claim(msgspec.structs.replace(RECIPE, steps=13), target)
-    with pytest.raises(WorkError, match="target"):
+    with pytest.raises(WorkError, match="max_answer_tokens"):
+        work.claim(msgspec.structs.replace(RECIPE, max_answer_tokens=13), target)
+    with pytest.raises(WorkError, match="little@"):
         work.claim(RECIPE, msgspec.structs.replace(target, fingerprint="0" * 16))
+    longer = msgspec.structs.replace(RECIPE, steps=13)
+    work.claim(longer, target)
+    assert read_run(work).recipe == longer, "answers and features serve another fit"
+    work.fit.mkdir()
+    with pytest.raises(WorkError, match="steps"):
+        work.claim(RECIPE, target)
     (work.folder / "run.json").write_text("{")
     with pytest.raises(WorkError, match=r"run\.json"):
         work.claim(RECIPE, target)
+
+
+def test_one_process_at_a_time_and_the_remains_of_a_killed_one_are_cleared(tmp_path: Path, target: ModelPath) -> None:
+    work = Work(tmp_path / "mine")
+    work.claim(RECIPE, target)
+    half_shard = draft_of(work.features / "00000")
+    half_shard.mkdir(parents=True)
+    (half_shard / "states.bin").write_bytes(b"half")
+    half_file = draft_of(work.prompts)
+    half_file.write_text("{")
+    kept = work.features / "00001"
+    kept.mkdir()
+    with work.alone():
+        assert not half_shard.exists()
+        assert not half_file.exists()
+        assert kept.exists()
+        with pytest.raises(WorkError, match="another process"), Work(work.folder).alone():
+            pass
+    with work.alone():
+        pass
