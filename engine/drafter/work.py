@@ -6,10 +6,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from engine.models import ModelPath
 
 _RUN: Final = "run.json"
 _LOCK: Final = ".lock"
+PATIENCE: Final = 10.0
+"""Seconds to wait for the folder: a killed stage holds the lock until it has given its memory back."""
 _DRAFTS: Final = ".*.draft-*"
 """As `draft_of` names them."""
 
@@ -84,10 +87,11 @@ class Work:
             WorkError: another process is at work here.
         """
         with (self.folder / _LOCK).open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WorkError(f"{self.folder}: another process is at work here; wait for it or end it") from None
+            deadline = time.monotonic() + PATIENCE
+            while not _locked(file):
+                if time.monotonic() > deadline:
+                    raise WorkError(f"{self.folder}: another process is at work here; wait for it or end it")
+                time.sleep(0.1)
             for path in [*self.folder.glob(_DRAFTS), *self.folder.glob(f"*/{_DRAFTS}")]:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             yield file.fileno()
@@ -106,6 +110,14 @@ def read_run(work: Work) -> Run:
         raise WorkError(f"{work.folder}: no run was begun there (specdeck drafter train)") from None
     except msgspec.DecodeError as error:
         raise WorkError(f"{path}: {error}; give another --work folder, or delete this one") from error
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _differences(found: Recipe, wanted: Recipe) -> set[str]:

@@ -269,7 +269,10 @@ def test_a_folder_belongs_to_one_recipe_and_one_target(tmp_path: Path, target: M
         work.claim(RECIPE, target)
 
 
-def test_one_process_at_a_time_and_the_remains_of_a_killed_one_are_cleared(tmp_path: Path, target: ModelPath) -> None:
+def test_one_process_at_a_time_and_the_remains_of_a_killed_one_are_cleared(
+    tmp_path: Path, target: ModelPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.drafter.work.PATIENCE", 0.3)
     work = Work(tmp_path / "mine")
     work.claim(RECIPE, target)
     half_shard = draft_of(work.features / "00000")
