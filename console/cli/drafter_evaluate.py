@@ -24,7 +24,7 @@ def evaluate(
     """Acceptance per position by kind, draft length and temperature, and tokens/s against no speculation and n-grams.
 
     HEAD is a folder that `drafter export` wrote, `bundled` or `bundled-worse`. On held-out prompts of the full recipe,
-    with the engine that serves. It takes an hour or two and wants the machine for itself.
+    with the engine that serves. It takes long and wants the machine for itself; narration says how long.
     """
     from pathlib import Path
 

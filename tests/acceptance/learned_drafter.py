@@ -2,7 +2,7 @@
 
 Holds when at batch 1 some K is faster than no speculation by more than its interval, when at batch 16 no K is faster
 than K = 0, when every kind has its acceptance, and when chat and code at temperature 0 have what was asked of the head.
-Takes about an hour, and wants the machine for itself.
+Takes long, and wants the machine for itself.
 """
 
 from __future__ import annotations
