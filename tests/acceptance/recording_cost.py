@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.result import ratio_interval, write
+from engine.intervals import geometric_mean
+from tests.acceptance.result import write
 
 QUADS = int(os.environ.get("SPECDECK_ACCEPT_QUADS", "16"))
 BATCH = 16
@@ -57,7 +58,9 @@ def main() -> bool:
             station.terminate()
             station.wait(30)
         rows = _stored_rows(Path(directory))
-    point, low, high = ratio_interval(ratios)
+    point, interval = geometric_mean(ratios)
+    assert interval is not None
+    low, high = interval
     print(f"recording on/off: {point:.3f} ({low:.3f} to {high:.3f}), {len(ratios)} pairs, {rows} rows stored")
     figures = {"ratio": point, "low": low, "high": high, "floor": FLOOR, "pairs": ratios, "tokens_per_second": rates}
     print(write("recording_cost", figures | {"rows_stored": rows, "batch": BATCH}))

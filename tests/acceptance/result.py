@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from scipy import stats
 
 HERE = Path(__file__).parent
 
@@ -38,13 +34,3 @@ def write(name: str, figures: dict[str, Any]) -> Path:
     record = {"measurement": name, "date": time.strftime("%Y-%m-%d"), "commit": commit(), "machine": machine()}
     path.write_text(json.dumps(record | figures, indent=1) + "\n")
     return path
-
-
-def ratio_interval(ratios: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Geometric mean of paired ratios with Student's t interval on their logarithms."""
-    logs = [math.log(ratio) for ratio in ratios]
-    count = len(logs)
-    mean = sum(logs) / count
-    spread = math.sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
-    reach = float(stats.t.ppf(0.5 + level / 2, count - 1)) * spread
-    return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)

@@ -9,14 +9,11 @@ are numbered from 0, as vLLM numbers them: position 0 is j = 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
-from typing import Final
 
 import msgspec
 
 from engine.drafter.recipe import Kind
-
-CONFIDENCE: Final = 0.95
+from engine.intervals import ratio_interval
 
 Verification = tuple[int, int]
 """Draft tokens verified in one step of one sequence, and how many of them were accepted."""
@@ -97,36 +94,12 @@ def _position(requests: Sequence[Sequence[Verification]], number: int) -> Positi
 def estimate(clusters: Sequence[tuple[float, float]], *, share: bool = True) -> Estimate:
     """Σx / Σy over requests (x, y), whose steps are alike: the sample is of requests, not of steps.
 
-    Ratio estimator (Cochran, Sampling Techniques, 3rd ed., §6; the one of `store.intervals`): var = n/(n-1) ·
-    Σ(x - X y)² / (Σy)², Student's t with n_eff - 1 degrees of freedom, n_eff = (Σy)² / Σy² (Kish). Nothing or, of a
-    share, all: exact binomial (Clopper-Pearson) on n_eff; what is no share and 0 has no interval.
-
-    Args:
-        share: x is a part of y, so the interval is cut to [0, 1]; else it is cut at 0 only.
+    Interval and `share` as in `engine.intervals.ratio_interval`.
     """
     pairs = [(x, y) for x, y in clusters if y]
     over, under = sum(x for x, _ in pairs), sum(y for _, y in pairs)
     if not pairs:
         return Estimate(0, 0, None, None, None)
-    value = over / under
-    low, high = _interval(pairs, value, under, share)
-    return Estimate(over, under, value, low, high)
-
-
-def _interval(
-    pairs: Sequence[tuple[float, float]], value: float, under: float, share: bool
-) -> tuple[float | None, float | None]:
-    from scipy.special import stdtrit
-
-    count = len(pairs)
-    n_eff = under**2 / sum(y * y for _, y in pairs)
-    tail = (1 - CONFIDENCE) / 2
-    if share and value == 0:
-        return 0.0, 1 - tail ** (1 / n_eff)
-    if share and value == 1:
-        return tail ** (1 / n_eff), 1.0
-    if count < 2 or n_eff <= 1 or value == 0:
-        return None, None
-    variance = count / (count - 1) * sum((x - value * y) ** 2 for x, y in pairs) / under**2
-    half = float(stdtrit(n_eff - 1, 1 - tail)) * sqrt(variance)
-    return max(0.0, value - half), min(1.0, value + half) if share else value + half
+    interval = ratio_interval([x for x, _ in pairs], [y for _, y in pairs], share=share)
+    low, high = interval if interval is not None else (None, None)
+    return Estimate(over, under, over / under, low, high)

@@ -7,12 +7,12 @@ round falls on all alike. An arm is compared with the baseline of the same round
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, log, sqrt
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from engine.drafter.evaluation.acceptance import CONFIDENCE, Estimate, Verification, acceptance_length
+from engine.drafter.evaluation.acceptance import Estimate, Verification, acceptance_length
+from engine.intervals import geometric_mean
 
 BASELINE: Final = "none"
 """The arm without speculation, in an engine without a drafter."""
@@ -78,13 +78,5 @@ def _throughput(arm: str, batch: int, rounds: Sequence[Mapping[str, Timed]]) -> 
 
 def ratio(pairs: Sequence[float]) -> Ratio:
     """Geometric mean of paired ratios with Student's t interval on their logarithms."""
-    from scipy.special import stdtrit
-
-    logs = [log(pair) for pair in pairs]
-    count = len(logs)
-    mean = sum(logs) / count
-    if count < 2:
-        return Ratio(exp(mean), None, None)
-    spread = sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1) / count)
-    reach = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * spread
-    return Ratio(exp(mean), exp(mean - reach), exp(mean + reach))
+    mean, interval = geometric_mean(pairs)
+    return Ratio(mean, *(interval if interval is not None else (None, None)))
