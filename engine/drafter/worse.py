@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-NOISE: Final = 0.3
-"""Standard deviation of the noise on a matrix, relative to that of its own elements."""
+NOISE: Final = 0.4
+"""Standard deviation of the noise on a matrix, relative to that of its own elements. Costs the shipped head 10 to 14
+points of acceptance at the first draft position, on every kind of held-out prompts."""
 
 SEED: Final = 3
 

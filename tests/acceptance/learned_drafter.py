@@ -1,8 +1,8 @@
-"""The bundled head on the engine that serves: acceptance by kind, and tokens/s against no speculation at three loads.
+"""The bundled head on the engine that serves: acceptance by kind, and tokens/s against no speculation at four loads.
 
-Holds when at batch 1 some K is faster than no speculation by more than its interval, when at batch 16 no K is faster
-than K = 0, when every kind has its acceptance, and when chat and code at temperature 0 have what was asked of the head.
-Takes long, and wants the machine for itself.
+Holds when at batch 1 some K is faster than no speculation by more than its interval, when at batch 16 none is and more
+than one draft token is slower, when at batch 32 K = 0 is the best of the head's, when every kind has its acceptance,
+and when chat and code at temperature 0 have what was asked of the head. Takes long, and wants the machine for itself.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import msgspec
 
 from engine.drafter import prompts
 from engine.drafter.evaluation.evaluate import FULL, Evaluation, evaluate, table
+from engine.drafter.evaluation.result import ThroughputPlan
 from engine.drafter.evaluation.throughput import Throughput
 from engine.drafter.recipe import FULL as RECIPE
 from engine.drafter.recipe import KINDS
 from engine.models import resolve, resolve_drafter
 from tests.acceptance.result import write
 
+BATCHES = (1, 4, 16, 32)
+PLAN = msgspec.structs.replace(FULL, throughput=ThroughputPlan(rounds=4, tokens=96, batches=BATCHES))
 SPECULATING = ("K 1", "K 2", "K 4")
 ASKED = {"chat": 0.50, "code": 0.58}
 """Acceptance of a single draft token at temperature 0."""
@@ -31,17 +34,20 @@ ASKED_SECOND = 0.40
 
 def main() -> bool:
     head, target = resolve_drafter("bundled"), resolve("bundled")
-    found = evaluate(Path(head.path), target, prompts.build(RECIPE).held_out, FULL, _say)
+    found = evaluate(Path(head.path), target, prompts.build(RECIPE).held_out, PLAN, _say)
     verdicts = {
         "at batch 1 some K beats no speculation": _helps_alone(found.throughput),
-        "at batch 16 K = 0 is best": _hurts_together(found.throughput),
+        "at batch 16 no K beats no speculation, and K = 4 is slower": _useless_together(found.throughput),
+        "at batch 32 K = 0 is best": _best(found.throughput, 32) == "K 0",
         "acceptance of every kind": _accepted(found),
         "chat and code reach what was asked": _reached(found),
     }
     print(table(found))
     for claim, held in verdicts.items():
         print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
-    figures: dict[str, Any] = {"verdicts": verdicts, "evaluation": msgspec.to_builtins(found)}
+    best = {str(batch): _best(found.throughput, batch) for batch in BATCHES}
+    print(f"fastest of the head's arms by batch: {best}")
+    figures: dict[str, Any] = {"verdicts": verdicts, "best": best, "evaluation": msgspec.to_builtins(found)}
     print(write("learned_drafter", figures))
     return all(verdicts.values())
 
@@ -52,14 +58,22 @@ def _helps_alone(found: Sequence[Throughput]) -> bool:
     return any(ratio.low is not None and ratio.low > 1 for ratio in ratios)
 
 
-def _hurts_together(found: Sequence[Throughput]) -> bool:
-    rates = {one.arm: one.tokens_per_second for one in found if one.batch == 16}
-    return rates["K 0"] > max(rates[arm] for arm in SPECULATING)
+def _useless_together(found: Sequence[Throughput]) -> bool:
+    """By the intervals against no speculation, in an engine without a drafter."""
+    ratios = {one.arm: one.ratio for one in found if one.batch == 16 and one.ratio is not None}
+    faster = any((ratios[arm].low or 0.0) > 1 for arm in SPECULATING)
+    return not faster and (ratios["K 4"].high or 1.0) < 1
+
+
+def _best(found: Sequence[Throughput], batch: int) -> str:
+    """The fastest of the head's arms."""
+    rates = {one.arm: one.tokens_per_second for one in found if one.batch == batch}
+    return max(("K 0", *SPECULATING), key=rates.__getitem__)
 
 
 def _accepted(found: Evaluation) -> bool:
     cells = {(one.kind, one.k, one.temperature): one for one in found.acceptance}
-    plan = FULL.acceptance
+    plan = PLAN.acceptance
     assert plan is not None
     wanted = [(kind, k, temperature) for kind in KINDS for k in plan.lengths for temperature in plan.temperatures]
     return all(cell in cells and cells[cell].length.low is not None for cell in wanted)
