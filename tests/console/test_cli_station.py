@@ -184,10 +184,16 @@ def test_sigterm_ends_serve_in_order(operator: Operator, serving: subprocess.Pop
     assert json.loads(operator.run("report", str(operator.store), "--json").stdout)["buckets"]
 
 
+def hear_interrupts() -> None:
+    """Tests that were started in a shell's background inherit that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_is_exit_code_130(operator: Operator) -> None:
     waiting = subprocess.Popen(
         [str(SCRIPT), "demo", "--no-engine", "--port", str(operator.port)],
         cwd=operator.folder, env=operator.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )  # fmt: skip
     until(lambda: operator.run("status").returncode == 0, "the demo's station")
     pids = [process["pid"] for process in json.loads(operator.run("status", "--json").stdout)["processes"]]
