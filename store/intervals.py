@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine import intervals
-from engine.intervals import Interval
+from engine.intervals import CONFIDENCE, Interval
 from store.counts import SequenceTotals
 from store.schema import RATIO_UNIT
 
@@ -13,7 +13,7 @@ def effective_n(totals: SequenceTotals) -> float:
     return intervals.effective_n(totals.draft_steps)
 
 
-def acceptance_interval(totals: SequenceTotals, confidence: float = 0.95) -> Interval | None:
+def acceptance_interval(totals: SequenceTotals, confidence: float = CONFIDENCE) -> Interval | None:
     """The interval of α = Σx_s / Σy_s over sequences, x_s = Σ a/d and y_s the draft steps of sequence s.
 
     `engine.intervals.ratio_interval`; None where nothing was drafted or one sequence alone tells of no spread.
