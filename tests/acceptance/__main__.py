@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-MEASUREMENTS = ("recording_cost", "learned_drafter", "sampled_distribution")
+MEASUREMENTS = ("recording_cost", "learned_drafter", "sampled_distribution", "alert_simulation")
 
 
 def main() -> int:
