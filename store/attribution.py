@@ -11,6 +11,7 @@ import numpy as np
 from engine.frames import UNKNOWN
 from store.buckets import UNATTRIBUTED, UNKNOWN_TEMPERATURE, BucketBook, TagBook
 from store.counts import Ints
+from store.resume import ResumeTracker
 from store.rowbatch import CONTEXT, REASONS, SEQ, RawRows, RowBatch, impossible, join
 from store.runs import LINGER_SECONDS, EngineRun, Known, unknown_engine
 from store.windows import LiveWindows
@@ -49,6 +50,7 @@ class Attribution:
         self._tags = tags
         self._windows = windows
         self._new_sequence = new_sequence
+        self.resumes = ResumeTracker()
         self._parts: dict[int, tuple[EngineRun, list[RawRows]]] = {}
         self._waiting: list[tuple[float, EngineRun, RawRows]] = []
         self.pending = 0
@@ -100,7 +102,7 @@ class Attribution:
         latest = float(raw.ts.max())
         for klass in np.unique(classes):
             self._tags.touch(self._book.workload_of(int(klass)), latest)
-        batch = RowBatch(raw, sequences, buckets)
+        batch = RowBatch(raw, sequences, buckets, self.resumes.mark(sequences, raw.matrix))
         self._writer.add_rows(batch)
         self._counts.rows += len(batch)
         if self._windows is not None:

@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.records import CAUSES
-from store.schema import RATIO_UNIT
+
+RATIO_UNIT: Final = 232_792_560
+"""lcm(1 … 22). Acceptance a/d of a step is kept as the whole number a·RATIO_UNIT//d: sums are exact in any order (for
+d > 22 each step is off by less than 5e-9), so rollups, live windows and reports agree to the last digit."""
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -28,7 +31,8 @@ COUNT_LIMIT: Final = 0xFFFF
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint histogram: `count` rows of each (k_asked, limit, drafted, accepted, cause), and the tokens they emitted.
+    """A joint histogram: `count` rows of each (k_asked, limit, drafted, accepted, cause, post_resume), and the tokens
+    they emitted.
 
     Arrays of one length, int64; a key may occur more than once. `proposed` and `proposed_drafted` are sums over the
     rows whose `proposed` is known.
@@ -39,6 +43,8 @@ class Joint:
     drafted: Ints
     accepted: Ints
     cause: Ints
+    post_resume: Ints
+    """1 for draft steps soon after a stretch of K = 0, else 0; see `store.resume`."""
     count: Ints
     emitted: Ints
     proposed: Ints
@@ -109,14 +115,21 @@ def step_ratio(drafted: Ints, accepted: Ints) -> Ints:
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 
-def pack(k_asked: IntOrInts, limit: IntOrInts, drafted: IntOrInts, accepted: IntOrInts, cause: IntOrInts) -> IntOrInts:
+def pack(
+    k_asked: IntOrInts,
+    limit: IntOrInts,
+    drafted: IntOrInts,
+    accepted: IntOrInts,
+    cause: IntOrInts,
+    post_resume: IntOrInts,
+) -> IntOrInts:
     """One 64-bit integer for a key of the joint histogram. Counts are at most `COUNT_LIMIT`."""
-    return (((k_asked << 16 | drafted) << 16 | accepted) << 4 | limit) << 4 | cause
+    return ((((k_asked << 16 | drafted) << 16 | accepted) << 4 | limit) << 3 | cause) << 1 | post_resume
 
 
-def unpack(codes: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The inverse of `pack`: k_asked, limit, drafted, accepted, cause."""
-    return codes >> 40, codes >> 4 & 15, codes >> 24 & 0xFFFF, codes >> 8 & 0xFFFF, codes & 15
+def unpack(codes: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """The inverse of `pack`: k_asked, limit, drafted, accepted, cause, post_resume."""
+    return codes >> 40, codes >> 4 & 15, codes >> 24 & 0xFFFF, codes >> 8 & 0xFFFF, codes >> 1 & 7, codes & 1
 
 
 class Tally:
@@ -135,8 +148,8 @@ class Tally:
         return bool(self.joint)
 
     def add(self, other: Tally | TallyChange) -> Self:
-        _accumulate(self.joint, other.joint)
-        _accumulate(self.sequences, other.sequences)
+        accumulate(self.joint, other.joint)
+        accumulate(self.sequences, other.sequences)
         return self
 
     def subtract(self, other: Tally) -> Self:
@@ -162,7 +175,8 @@ class TallyChange:
     sequences: Mapping[int, list[int]]
 
 
-def _accumulate(into: dict[int, list[int]], change: Mapping[int, list[int]]) -> None:
+def accumulate(into: dict[int, list[int]], change: Mapping[int, list[int]]) -> None:
+    """Add the sums of `change` to those of the same keys."""
     for key, amounts in change.items():
         have = into.get(key)
         if have is None:

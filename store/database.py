@@ -7,19 +7,14 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import duckdb
 
 from store import schema
+from store.migrations import NoMigration, migrate
 from store.sql import first_row
-
-Migration = Callable[[duckdb.DuckDBPyConnection], None]
-
-MIGRATIONS: Final[dict[int, Migration]] = {}
-"""From the version of the key to the next one. Version 1 is the first, so there is none yet."""
 
 
 class StoreError(Exception):
@@ -108,27 +103,6 @@ class Store:
         self.close()
 
 
-def migrate(
-    connection: duckdb.DuckDBPyConnection, version: int, target: int, migrations: Mapping[int, Migration]
-) -> None:
-    """Step from `version` to `target` in one transaction: all of it or nothing.
-
-    Raises:
-        StoreError: a step is missing.
-    """
-    connection.execute("BEGIN")
-    try:
-        for step in range(version, target):
-            if step not in migrations:
-                raise StoreError(f"schema {step} has no migration to {step + 1}")
-            migrations[step](connection)
-        connection.execute("UPDATE meta SET schema_version = ?, duckdb_version = ?", [target, duckdb.__version__])
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
 def _migrated(
     connection: duckdb.DuckDBPyConnection, path: Path, version: int, *, read_only: bool
 ) -> duckdb.DuckDBPyConnection:
@@ -142,8 +116,8 @@ def _migrated(
     os.replace(partial, copy)
     connection = _connect(path, read_only=False)
     try:
-        migrate(connection, version, schema.SCHEMA_VERSION, MIGRATIONS)
-    except StoreError as error:
+        migrate(connection, version, schema.SCHEMA_VERSION)
+    except NoMigration as error:
         raise StoreError(f"{path}: {error}; the untouched copy is {copy}") from error
     except duckdb.Error as error:
         raise StoreError(f"{path}: migration from schema {version} failed: {error}; the copy is {copy}") from error
@@ -193,7 +167,7 @@ def _initialise(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("BEGIN")
     schema.create(connection)
     connection.execute(
-        "INSERT INTO meta VALUES (?, ?, ?, 0)", [schema.SCHEMA_VERSION, duckdb.__version__, round(time.time(), 6)]
+        "INSERT INTO meta VALUES (?, ?, ?)", [schema.SCHEMA_VERSION, duckdb.__version__, round(time.time(), 6)]
     )
     connection.execute("COMMIT")
 

@@ -40,12 +40,18 @@ class ExecutedSteps:
     limit: Ints
 
 
-def judge(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> tuple[list[Transition], list[Mismatch]]:
-    """Transitions and mismatches of steps that ended in (start, end], Unix seconds, in the order of time."""
+def judge(
+    connection: duckdb.DuckDBPyConnection, start: float, end: float, since: float = 0.0
+) -> tuple[list[Transition], list[Mismatch]]:
+    """Transitions and mismatches of steps that ended in (start, end], Unix seconds, in the order of time.
+
+    Args:
+        since: steps before it are not read: a mismatch that began earlier seems to begin there.
+    """
     changes: list[Transition] = []
     mismatches: list[Mismatch] = []
     controls = _mode_controls(connection)
-    for steps in _runs(connection, end):
+    for steps in _runs(connection, since, end):
         changes += [change for change in transitions(steps) if change.ts > start]
         mismatches += [
             mismatch
@@ -157,11 +163,11 @@ def _mode_controls(connection: duckdb.DuckDBPyConnection) -> list[tuple[float, P
     return found
 
 
-def _runs(connection: duckdb.DuckDBPyConnection, end: float) -> Iterator[ExecutedSteps]:
+def _runs(connection: duckdb.DuckDBPyConnection, since: float, end: float) -> Iterator[ExecutedSteps]:
     for number, text in connection.execute("SELECT id, record FROM engines ORDER BY id").fetchall():
         record = msgspec.json.decode(text, type=EngineRecord)
         fixed = record.batch_k == "fixed" or record.data_parallel_size > 1
-        columns = connection.execute(_ASKED if fixed else _DRAFTED, [number, end]).fetchnumpy()
+        columns = connection.execute(_ASKED if fixed else _DRAFTED, [number, since, end]).fetchnumpy()
         running = columns["running"].astype(np.int64)
         if len(running):
             yield ExecutedSteps(
@@ -177,11 +183,11 @@ def _runs(connection: duckdb.DuckDBPyConnection, end: float) -> Iterator[Execute
 
 
 _DRAFTED: Final = """SELECT number, ts, running, k_draft AS k, limit_draft AS term FROM steps
-WHERE engine_run = ? AND ts <= ? ORDER BY id"""
+WHERE engine_run = ? AND ts >= ? AND ts <= ? ORDER BY id"""
 
 _ASKED: Final = f"""SELECT any_value(number) AS number, any_value(ts) AS ts, any_value(running) AS running,
   max(k_asked) AS k, arg_max(limit_term, k_asked) AS term
 FROM steps JOIN rows ON rows.step = steps.id
-WHERE engine_run = ? AND ts <= ? AND cause <> {PREFILL} GROUP BY steps.id ORDER BY steps.id"""
+WHERE engine_run = ? AND ts >= ? AND ts <= ? AND cause <> {PREFILL} GROUP BY steps.id ORDER BY steps.id"""
 
 __all__ = ["ExecutedSteps", "clamped", "expected_k", "find_mismatches", "judge", "transitions"]

@@ -20,6 +20,7 @@ from store import schema
 from store.database import StoreError
 from store.records import stored_records
 from store.sql import first_row, only_row
+from store.tables import TABLES
 from store.trace import TraceWriter
 
 Kind = Literal["duckdb", "jsonl", "parquet", "csv"]
@@ -54,20 +55,27 @@ def kind_of(out: Path) -> Kind:
     )
 
 
-def export(connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | None = None) -> ExportResult:
+def export(
+    connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | None = None, *, since: float | None = None
+) -> ExportResult:
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
+    Args:
+        since: Unix seconds; only what is newer, as a JSONL trace (`store.records`). None: everything.
+
     Raises:
-        ExportError: `out` exists, or can't be written.
+        ExportError: `out` exists, can't be written, or is no JSONL trace though `since` is given.
     """
     out = Path(out)
     chosen = kind or kind_of(out)
+    if since is not None and chosen != "jsonl":
+        raise ExportError(f"{out}: only a JSONL trace can begin at a moment; name it .jsonl or .jsonl.zst")
     if out.exists():
         raise ExportError(f"{out}: exists; choose another name, or remove it first")
     partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
     cursor = connection.cursor()
     try:
-        _WRITERS[chosen](cursor, partial)
+        _WRITERS[chosen](cursor, partial, since)
         os.replace(partial, out)
     except (OSError, duckdb.IOException) as error:
         raise ExportError(f"{out}: can't be written: {error}") from error
@@ -78,7 +86,7 @@ def export(connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | 
     return ExportResult(str(out), chosen, sum(file.stat().st_size for file in files))
 
 
-def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path, _: float | None) -> None:
     # Made by our own definitions: DuckDB's COPY FROM DATABASE leaves the comments on columns behind.
     with duckdb.connect(str(path)) as made:
         schema.create(made)
@@ -86,36 +94,36 @@ def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
     cursor.execute(f"ATTACH {_quoted(path)} AS exported")
     try:
         with _snapshot(cursor):
-            for table in schema.TABLES:
+            for table in TABLES:
                 cursor.execute(f'INSERT INTO exported.{table} SELECT * FROM "{origin}".{table}')
         cursor.execute("CHECKPOINT exported")
     finally:
         cursor.execute("DETACH exported")
 
 
-def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:
     if first_row(cursor, "FROM engines LIMIT 1") is None:
         raise ExportError("no engine was recorded yet, and a trace without one can't be read")
     with TraceWriter(path) as writer, _snapshot(cursor):
-        for record in stored_records(cursor):
+        for record in stored_records(cursor, since):
             writer.write(record)
 
 
-def _to_parquet(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _to_parquet(cursor: duckdb.DuckDBPyConnection, path: Path, _: float | None) -> None:
     path.mkdir(parents=True)
     with _snapshot(cursor):
-        for name in (*schema.TABLES, "row_facts", "bucket_metrics"):
+        for name in (*TABLES, "row_facts", "bucket_metrics"):
             cursor.execute(
                 f"COPY (FROM {name}) TO {_quoted(path / f'{name}.parquet')} (FORMAT parquet, COMPRESSION zstd)"
             )
 
 
-def _to_csv(cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _to_csv(cursor: duckdb.DuckDBPyConnection, path: Path, _: float | None) -> None:
     with _snapshot(cursor):
         cursor.execute(f"COPY (FROM row_facts ORDER BY ts, seq) TO {_quoted(path)} (FORMAT csv, HEADER)")
 
 
-_WRITERS: dict[Kind, Callable[[duckdb.DuckDBPyConnection, Path], None]] = {
+_WRITERS: dict[Kind, Callable[[duckdb.DuckDBPyConnection, Path, float | None], None]] = {
     "duckdb": _to_duckdb,
     "jsonl": _to_jsonl,
     "parquet": _to_parquet,

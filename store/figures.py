@@ -30,6 +30,15 @@ class Window(msgspec.Struct, frozen=True):
     end: float
 
 
+class PostResume(msgspec.Struct, frozen=True, kw_only=True):
+    """Draft steps of sequences that had just spent a long stretch at K = 0; see `store.resume`."""
+
+    steps: int
+    drafted: int
+    accepted: int
+    alpha: float | None
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Every figure of `definitions.md` for one bucket and window. Counts are of tokens or rows."""
 
@@ -38,13 +47,14 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     temperature: str | None = None
     model_version: str | None = None
     engine: str | None = None
-    sequences: int
+    sequences: int | None
+    """None, as everything that needs rows, where only an engine's counters are known."""
     steps: int
     """Draft steps: decode rows that drafted something."""
-    decode_rows: int
+    decode_rows: int | None
     drafted: int
     accepted: int
-    emitted: int
+    emitted: int | None
     """From all rows, those that end a prefill included."""
     alpha: float | None
     alpha_low: float | None
@@ -70,7 +80,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     window: Window | None
     few: bool
     state: BucketState
-    post_resume: dict[str, Any] | None = None
+    post_resume: PostResume | None = None
 
     @property
     def key(self) -> BucketKey:

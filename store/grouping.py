@@ -12,9 +12,11 @@ from typing import Final
 import numpy as np
 
 from engine.frames import UNKNOWN
+from engine.step_time.bands import batch_band, context_band
 from store.counts import PREFILL, Bools, Ints, TallyChange, pack
+from store.levels import CELL_SECONDS
+from store.load import band_code
 from store.rowbatch import ACCEPTED, CAUSE, DRAFTED, EMITTED, K_ASKED, LIMIT, PROPOSED, RowBatch
-from store.schema import CELL_SECONDS
 
 _SPREAD: Final = 1 << 20
 """Numbers that lie within this range are made dense by a table, others by sorting."""
@@ -30,6 +32,8 @@ class CellChange:
     last_seen: float
     change: TallyChange
     sums: list[int]
+    load: dict[int, list[int]]
+    """Band code (`store.load.band_code`) → sums over decode rows, as `store.load.SUMS`."""
 
 
 def changes(batch: RowBatch) -> Iterator[CellChange]:
@@ -41,13 +45,14 @@ def changes(batch: RowBatch) -> Iterator[CellChange]:
     ratio, known = batch.ratios(), matrix[PROPOSED] != UNKNOWN
     ones = np.ones(len(batch), dtype=np.int64)
 
-    shapes, shape = _shapes(matrix)
+    shapes, shape = _shapes(matrix, batch.post_resume)
     joint = _summed(
         len(places), place, shapes, shape,
         (ones, matrix[EMITTED], np.where(known, matrix[PROPOSED], 0), np.where(known, matrix[DRAFTED], 0)),
     )  # fmt: skip
     sequences, sequence = dense(batch.sequence)
     totals = _summed(len(places), place, sequences, sequence, (ones, draft, ratio))
+    load = _load(batch, len(places), place, decode)
     sums = zip(
         *(
             _sum(place, len(places), column)
@@ -63,7 +68,20 @@ def changes(batch: RowBatch) -> Iterator[CellChange]:
     for number, added in enumerate(sums):
         where = int(places[number])
         change = TallyChange(joint[number], totals[number])
-        yield CellChange(where & 0xFFFFFF, where >> 24, float(last_seen[number]), change, [int(n) for n in added])
+        yield CellChange(
+            where & 0xFFFFFF, where >> 24, float(last_seen[number]), change, [int(n) for n in added], load[number]
+        )
+
+
+def _load(batch: RowBatch, groups: int, group: Ints, decode: Bools) -> list[dict[int, list[int]]]:
+    """What the decode rows of each group lived through, by bands."""
+    duration, rows, context, prefill = batch.raw.facts[:, decode]
+    emitted = batch.raw.matrix[EMITTED][decode]
+    bands, band = dense(band_code(batch_band(rows), context_band(context, rows)))
+    ones = np.ones(len(emitted), dtype=np.int64)
+    return _summed(
+        groups, group[decode], bands, band, (ones, emitted, duration, emitted * rows, emitted * context, prefill)
+    )
 
 
 def dense(values: Ints) -> tuple[Ints, Ints]:
@@ -82,14 +100,14 @@ def dense(values: Ints) -> tuple[Ints, Ints]:
     return distinct + low, places[values - low]
 
 
-def _shapes(matrix: Ints) -> tuple[Ints, Ints]:
+def _shapes(matrix: Ints, post_resume: Ints) -> tuple[Ints, Ints]:
     """The distinct packed keys of the joint histogram, in any order, and for each row its place among them."""
-    columns = [matrix[column] for column in (K_ASKED, LIMIT, DRAFTED, ACCEPTED, CAUSE)]
-    if max(int(column.max()) for column in columns) > 15:
-        return dense(pack(*columns))
-    k_asked, limit, drafted, accepted, cause = columns
-    small, place = dense((((k_asked << 4 | limit) << 4 | drafted) << 4 | accepted) << 4 | cause)
-    return pack(small >> 16, small >> 12 & 15, small >> 8 & 15, small >> 4 & 15, small & 15), place
+    k_asked, limit, drafted, accepted, cause = (matrix[column] for column in (K_ASKED, LIMIT, DRAFTED, ACCEPTED, CAUSE))
+    if max(int(column.max()) for column in (k_asked, limit, drafted, accepted)) > 15:
+        return dense(pack(k_asked, limit, drafted, accepted, cause, post_resume))
+    small, place = dense(((((k_asked << 4 | limit) << 4 | drafted) << 4 | accepted) << 3 | cause) << 1 | post_resume)
+    rest = small >> 4
+    return pack(rest >> 12, rest >> 8 & 15, rest >> 4 & 15, rest & 15, small >> 1 & 7, small & 1), place
 
 
 def _summed(

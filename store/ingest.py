@@ -31,11 +31,12 @@ from store.buckets import DEFAULT_EDGES, BucketBook, Edges, TagBook, model_versi
 from store.counts import Ints
 from store.database import Store, StoreError
 from store.holes import FrameHoles
+from store.imports.observations import Observation
 from store.rollup import BEHIND_SECONDS
-from store.rowbatch import RawRows, columns_of, unpack_columns
-from store.runs import EngineRun, Known, unknown_engine
-from store.schema import PROBES
+from store.rowbatch import RawRows, columns_of, step_facts, unpack_columns
+from store.runs import EngineRun, Known, observed_engine, unknown_engine
 from store.stored import Stored
+from store.tables import PROBES
 from store.windows import LiveWindows
 from store.writer import Writer
 
@@ -150,6 +151,18 @@ class Ingest:
         if self._windows is not None and gap.since is not None:
             self._windows.outage(gap.engine, gap.since, gap.ts)
 
+    def observation(self, seen: Observation) -> None:
+        """Take what an engine counted, as somebody else recorded it."""
+        boot = f"{seen.engine}#observed {seen.model or 'unknown'}"
+        run = self._run(seen.engine, boot, seen.since)
+        if run.record is None:
+            self._introduce(run, observed_engine(seen.engine, boot, seen.since, seen.model))
+        self._writer.add(
+            "observations", run.number, seen.since, seen.ts, seen.drafts, seen.draft_tokens, seen.accepted_tokens,
+            seen.accepted_per_position, seen.generation_tokens, seen.prompt_tokens, seen.running, seen.waiting,
+            seen.approximate, seen.source,
+        )  # fmt: skip
+
     def control(self, control: ControlRecord) -> None:
         """Record an action of the operator or of the policy."""
         before, after = (None if value is None else _json(value) for value in (control.before, control.after))
@@ -203,7 +216,8 @@ class Ingest:
         """Check, attribute and bucket the rows that have come since the last time."""
         self._rows.digest(self._clock)
         for run in self._runs.values():
-            run.forget(self._clock)
+            for sequence in run.forget(self._clock):
+                self._rows.resumes.forget(sequence)
 
     # Engines
 
@@ -341,15 +355,17 @@ class Ingest:
         number, self._next_step = self._next_step, self._next_step + 1
         ts = round(step.ts, 6)
         self._clock = max(self._clock, ts)
+        facts, verified = step_facts(matrix, round(step.duration_ms, 3), step.prefill_tokens)
         self._writer.add(
             "steps", number, run.number, frame, step.step, ts, round(step.duration_ms, 3), step.k_verify, step.k_draft,
             step.running, step.waiting, step.prefill_tokens, None if step.probe is None else PROBES.index(step.probe),
-            step.policy, LIMITS.index(step.limit_draft),
+            step.policy, LIMITS.index(step.limit_draft), facts.decode_rows, verified, facts.context_tokens,
         )  # fmt: skip
         if self._windows is not None:
             self._windows.step(run.engine, run.record, step, matrix)
         if step.count:
-            raw = RawRows(matrix, np.full(step.count, number, dtype=np.int64), np.full(step.count, ts))
+            each = np.repeat(np.array(facts, dtype=np.int64)[:, None], step.count, axis=1)
+            raw = RawRows(matrix, np.full(step.count, number, dtype=np.int64), np.full(step.count, ts), each)
             self._rows.put(run, raw)
 
 

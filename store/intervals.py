@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from engine import intervals
 from engine.intervals import CONFIDENCE, Interval
-from store.counts import SequenceTotals
-from store.schema import RATIO_UNIT
+from store.counts import RATIO_UNIT, SequenceTotals
 
 
 def effective_n(totals: SequenceTotals) -> float:

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from engine.records import CAUSES, LIMITS
-from store.counts import TOKEN_BUDGET, Bools, Ints, Joint, SequenceTotals, step_ratio
-from store.figures import BucketState, Figures, SpeedupState, Window
+from engine.speedup import Speedup
+from store.counts import RATIO_UNIT, TOKEN_BUDGET, Bools, Ints, Joint, SequenceTotals, step_ratio
+from store.figures import BucketState, Figures, PostResume, SpeedupState, Window
 from store.intervals import acceptance_interval
-from store.schema import RATIO_UNIT
 
 FEW_SEQUENCES: Final = 10
 FEW_STEPS: Final = 30
@@ -131,22 +131,37 @@ def is_few(draft_steps: int, drafting_sequences: int) -> bool:
     return drafting_sequences < FEW_SEQUENCES or draft_steps < FEW_STEPS
 
 
-def bucket_state(draft_steps: int, few: bool) -> BucketState:
-    """`blind` where nothing was drafted, so that acceptance can't be seen; else `few` or `ok`."""
+def bucket_state(draft_steps: int, few: bool, speedup: SpeedupState) -> BucketState:
+    """`blind` where nothing was drafted, so that acceptance can't be seen; `few`; `calibrating` where the speedup is;
+    else `ok`."""
     if not draft_steps:
         return "blind"
-    return "few" if few else "ok"
+    if few:
+        return "few"
+    return "calibrating" if speedup == "calibrating" else "ok"
 
 
 def speedup_state(decode_rows: int) -> SpeedupState:
-    """`absent` without decode rows. There is no vanilla-equivalent yet, so all else is calibrating."""
+    """Where nothing is known of step times: `absent` without decode rows, else `calibrating`."""
     return "calibrating" if decode_rows else "absent"
+
+
+def post_resume(joint: Joint) -> PostResume:
+    """The draft steps that came soon after a long stretch of K = 0, by themselves."""
+    resumed = joint.take(joint.post_resume > 0)
+    return PostResume(
+        steps=resumed.rows(resumed.draft),
+        drafted=resumed.tokens(resumed.drafted, resumed.draft),
+        accepted=resumed.tokens(resumed.accepted, resumed.draft),
+        alpha=acceptance_rate(resumed),
+    )
 
 
 def figures(
     joint: Joint,
     sequences: SequenceTotals,
     *,
+    speedup: Speedup | None = None,
     seconds: float | None,
     window: Window | None,
     workload: str | None = None,
@@ -158,12 +173,14 @@ def figures(
     """All figures of one bucket, or of a pool whose pooled keys are None.
 
     Args:
+        speedup: realised speedup of these rows; None where nothing is known of step times.
         seconds: recorded wall seconds inside `window`, outages and gaps taken out.
     """
     draft_steps, decode_rows = joint.rows(joint.draft), joint.rows(joint.decode)
     emitted = int(joint.emitted.sum())
     interval = acceptance_interval(sequences)
     few = is_few(draft_steps, sequences.drafting)
+    known = speedup.state if speedup else speedup_state(decode_rows)
     return Figures(
         workload=workload,
         context=context,
@@ -192,11 +209,15 @@ def figures(
         drafted_histogram=histogram(joint, joint.drafted),
         cause_histogram=named_histogram(joint, joint.cause, CAUSES),
         limit_histogram=named_histogram(joint, joint.limit, LIMITS),
-        speedup_state=speedup_state(decode_rows),
+        speedup=speedup.value if speedup else None,
+        speedup_low=speedup.low if speedup else None,
+        speedup_high=speedup.high if speedup else None,
+        speedup_state=known,
         tokens_per_second=divided(emitted, seconds) if seconds is not None else None,
         window=window,
         few=few,
-        state=bucket_state(draft_steps, few),
+        state=bucket_state(draft_steps, few, known),
+        post_resume=post_resume(joint),
     )
 
 

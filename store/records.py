@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -25,7 +26,8 @@ from engine.records import (
     StepRecord,
 )
 from store.buckets import UNATTRIBUTED, UNTAGGED
-from store.schema import PROBES
+from store.sql import only_row
+from store.tables import PROBES
 
 Timed = tuple[float, int, Record]
 """Time, a rank that orders records of one time, the record."""
@@ -35,17 +37,25 @@ _RANKS: Final = {kind: rank for rank, kind in enumerate(
 )}  # fmt: skip
 
 _BATCH: Final = 50_000
+_NO_STEP: Final = 2**62
+"""No step has this number or a higher one."""
 
 
-def stored_records(cursor: duckdb.DuckDBPyConnection) -> Iterator[Record]:
-    """All records. Workloads are written as they were counted, so that reading them again gives the same buckets."""
-    few = [*_engines(cursor), *_sequences(cursor), *_finishes(cursor), *_controls(cursor), *_gaps(cursor)]
-    few += [
-        _timed(StateRecord(ts, msgspec.json.decode(state)))
-        for ts, state in cursor.execute("SELECT ts, state FROM states").fetchall()
-    ]
+def stored_records(cursor: duckdb.DuckDBPyConnection, since: float | None = None) -> Iterator[Record]:
+    """All records. Workloads are written as they were counted, so that reading them again gives the same buckets.
+
+    Args:
+        since: Unix seconds; only what is newer. What newer records can't be read without comes along: every engine,
+            the sequences that newer rows and finishes name, and the controls that were still in force.
+    """
+    after = -math.inf if since is None else since
+    (first,) = only_row(cursor, "SELECT coalesce(min(id), ?) FROM steps WHERE ts > ?", [_NO_STEP, after])
+    few = [
+        *_engines(cursor), *_sequences(cursor, since, first), *_finishes(cursor, after), *_controls(cursor, after),
+        *_gaps(cursor, after), *_states(cursor, after),
+    ]  # fmt: skip
     few.sort(key=itemgetter(0, 1))
-    for _, _, record in heapq.merge(few, _steps(cursor), key=itemgetter(0, 1)):
+    for _, _, record in heapq.merge(few, _steps(cursor, after, first), key=itemgetter(0, 1)):
         yield record
 
 
@@ -68,48 +78,73 @@ _NAME: Final = "CASE WHEN is_first OR NOT regexp_full_match(name, '-?[0-9]+') TH
 to the engine records between must not take two sequences for one."""
 
 
-def _sequences(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+_NAMED_AFTER: Final = """AND (s.ts > $since OR s.id IN (SELECT sequence FROM rows WHERE step >= $first)
+  OR s.id IN (SELECT sequence FROM finishes WHERE ts > $since))"""
+
+
+def _sequences(cursor: duckdb.DuckDBPyConnection, since: float | None, first: int) -> Iterator[Timed]:
+    """Arrivals. `first`: the first step that is newer than `since`."""
     query = f"""SELECT engine, {_NAME}, s.ts, workload, temperature, prompt_tokens, disable_speculation, lane,
-      hint_error, request FROM sequences s JOIN {_ENGINES} ON engine_run = e.id WHERE workload <> ? ORDER BY s.id"""
-    for engine, name, ts, workload, temperature, *rest in cursor.execute(query, [UNATTRIBUTED]).fetchall():
+      hint_error, request FROM sequences s JOIN {_ENGINES} ON engine_run = e.id
+      WHERE workload <> $nobody {"" if since is None else _NAMED_AFTER} ORDER BY s.id"""
+    values: dict[str, Any] = {"nobody": UNATTRIBUTED}
+    if since is not None:
+        values |= {"since": since, "first": first}
+    for engine, name, ts, workload, temperature, *rest in cursor.execute(query, values).fetchall():
         tag = None if workload == UNTAGGED else workload
         yield _timed(SequenceRecord(engine, name, ts, tag, 0.0 if temperature is None else temperature, *rest))
 
 
-def _finishes(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    query = f"SELECT engine, {_NAME}, f.ts, reason, output_tokens FROM finishes f JOIN {_ENGINES} ON engine_run = e.id"
-    for values in cursor.execute(query).fetchall():
+def _finishes(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
+    query = f"""SELECT engine, {_NAME}, f.ts, reason, output_tokens FROM finishes f JOIN {_ENGINES} ON engine_run = e.id
+      WHERE f.ts > ?"""
+    for values in cursor.execute(query, [after]).fetchall():
         yield _timed(FinishRecord(*values))
 
 
-def _controls(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    query = "SELECT ts, actor, action, workload, before, after, policy, why FROM controls"
-    for ts, actor, action, workload, before, after, policy, why in cursor.execute(query).fetchall():
-        yield _timed(ControlRecord(ts, actor, action, workload, _decoded(before), _decoded(after), policy, why))
+def _controls(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
+    """Newer ones, and of those before the last of each kind: without it, what it set would look like a mismatch."""
+    query = "SELECT ts, actor, action, workload, before, after, policy, why FROM controls ORDER BY ts, rowid"
+    in_force: dict[tuple[str, str | None], ControlRecord] = {}
+    newer: list[ControlRecord] = []
+    for ts, actor, action, workload, replaced, made, policy, why in cursor.execute(query).fetchall():
+        control = ControlRecord(ts, actor, action, workload, _decoded(replaced), _decoded(made), policy, why)
+        if ts > after:
+            newer.append(control)
+        else:
+            in_force[action, workload] = control
+    return map(_timed, (*in_force.values(), *newer))
 
 
-def _gaps(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
-    for values in cursor.execute("SELECT engine, ts, frames_lost, since, reason FROM gaps").fetchall():
+def _gaps(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
+    query = "SELECT engine, ts, frames_lost, since, reason FROM gaps WHERE ts > ?"
+    for values in cursor.execute(query, [after]).fetchall():
         yield _timed(GapRecord(*values))
+
+
+def _states(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
+    for ts, state in cursor.execute("SELECT ts, state FROM states WHERE ts > ?", [after]).fetchall():
+        yield _timed(StateRecord(ts, msgspec.json.decode(state)))
 
 
 _STEP_QUERY: Final = f"""WITH facts AS (
   SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause,
     0 AS late, rows.rowid AS place
-  FROM rows JOIN sequences q ON sequence = q.id
+  FROM rows JOIN sequences q ON sequence = q.id WHERE step >= $first
   UNION ALL
   SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause, 1, rowid
-  FROM quarantine)
+  FROM quarantine WHERE step >= $first)
 SELECT s.id, engine, frame, number, s.ts, duration_ms, k_verify, k_draft, running, waiting, prefill_tokens, probe,
   policy, limit_draft, {_NAME}, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, facts.cause
 FROM steps s JOIN {_ENGINES} ON engine_run = e.id LEFT JOIN facts ON facts.step = s.id
+WHERE s.ts > $after
 ORDER BY s.ts, s.id, late, place"""
 _STEP_COLUMNS: Final = 14
 
 
-def _steps(cursor: duckdb.DuckDBPyConnection) -> Iterator[Timed]:
+def _steps(cursor: duckdb.DuckDBPyConnection, after: float, first: int) -> Iterator[Timed]:
     """Steps with their rows, impossible ones included: they were part of what came."""
-    for _, group in groupby(_fetched(cursor, _STEP_QUERY), key=itemgetter(0)):
+    for _, group in groupby(_fetched(cursor, _STEP_QUERY, {"after": after, "first": first}), key=itemgetter(0)):
         lines = list(group)
         _, engine, frame, number, ts, duration_ms, k_verify, k_draft, running, waiting, prefill, probe, policy, term = (
             lines[0][:_STEP_COLUMNS]
@@ -136,8 +171,8 @@ def _named(names: tuple[Any, ...], code: int, otherwise: str) -> Any:
     return names[code] if 0 <= code < len(names) else otherwise
 
 
-def _fetched(cursor: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
-    cursor.execute(query)
+def _fetched(cursor: duckdb.DuckDBPyConnection, query: str, values: dict[str, float]) -> Iterator[tuple[Any, ...]]:
+    cursor.execute(query, values)
     while batch := cursor.fetchmany(_BATCH):
         yield from batch
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from store.alerts import AlertReport, history
 from store.database import Store
 from store.figures import Report
 from store.ingest import Ingest
+from store.judging import judge_all
 from store.report import report
 from store.source import FLUSH_ROWS
 from store.trace import TraceNotes, read_records
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
-    """What `specdeck replay --headless --json` prints. `alerts` stays empty until there is a judge."""
+    """What `specdeck replay --headless --json` prints."""
 
     report: Report
-    alerts: list[dict[str, Any]]
+    alerts: list[AlertReport]
 
 
 def replay_headless(
@@ -60,4 +61,5 @@ def replay_headless(
         for line in notes.lines():
             ingest.note(line)
         ingest.close()
-        return ReplayResult(report(store.connection, source=str(path)), [])
+        judge_all(store.connection)
+        return ReplayResult(report(store.connection, source=str(path)), history(store.connection).alerts)

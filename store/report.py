@@ -1,4 +1,4 @@
-"""The report: figures per bucket over a stretch of record time, from the raw rows of a store or of a trace."""
+"""The report: figures per bucket over a stretch of record time, from the rollups and rows of a store or of a trace."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 
-from store import executed
+from store import executed, progress
+from store.alerts import read_remarks
 from store.buckets import bucket_order
-from store.counts import Ints, Joint, SequenceTotals, sum_by_sequence
+from store.counts import Bools
 from store.figures import Figures, Report, Window
+from store.gather import Counts, stretch_of
 from store.metrics import figures
+from store.observed import Observed, observed, observed_buckets, observed_total
 from store.recorded import Interval, recorded_seconds
-from store.rollup import DRAFT_STEP, RATIO
+from store.segments import Stretch
 from store.sql import only_row
+from store.step_models import ReportedSpeedup
 
 KEYS: Final = ("workload", "context", "temperature", "model_version", "engine")
 DEFAULT_KEYS: Final = KEYS[:4]
@@ -47,63 +51,48 @@ def report(
     keys = _checked(by)
     if window is not None and not window > 0:
         raise ReportError(f"window: must be more than 0 seconds, not {window}")
-    start, end = _bounds(window, at, connection)
-    span = _recorded_window(connection, start, end)
+    stretch = stretch_of(connection, *_bounds(window, at, connection))
+    start, end = stretch.start, stretch.end
+    span = _recorded_window(connection, stretch)
     seconds = _seconds(connection, span) if span else None
-    counts = _Counts(connection, start, end)
+    counts = Counts(connection, stretch)
+    speedup = ReportedSpeedup(connection, counts)
+
+    def pooled(members: Bools, **name: str) -> Figures:
+        return figures(
+            counts.joint(members),
+            counts.sequences(members),
+            speedup=speedup.of(members),
+            seconds=seconds,
+            window=span,
+            **name,
+        )
+
     found = [
-        counts.figures(members, seconds, span, **dict(zip(keys, name, strict=True)))
+        pooled(members, **dict(zip(keys, name, strict=True)))
         for name, members in _grouped(connection, keys)
         if counts.any(members)
     ]
+    seen = observed(connection, start, end)
     everything = np.ones(counts.bucket_limit, dtype=bool)
     quarantined, gaps, lost = _losses(connection, start, end)
     transitions, mismatches = executed.judge(connection, start, end)
     return Report(
         source=source,
-        window=span,
-        buckets=found,
-        total=counts.figures(everything, seconds, span) if counts.any(everything) else None,
+        window=_joined(span, seen),
+        buckets=[*found, *observed_buckets(seen, keys)],
+        total=pooled(everything) if counts.any(everything) else observed_total(seen),
         quarantined=quarantined,
         gaps=gaps,
         frames_lost=lost,
         transitions=transitions,
         mismatches=mismatches,
-        notes=_notes(connection, start, end),
+        notes=[
+            *_notes(connection, start, end),
+            *(remark.text for remark in read_remarks(connection, start, end)),
+            *(_COUNTERS_APART if found and seen else []),
+        ],
     )
-
-
-class _Counts:
-    """The joint histogram and the totals per sequence of every bucket, in steps that ended in (start, end]."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, start: float, end: float) -> None:
-        inside = "rows SEMI JOIN (SELECT id FROM steps WHERE ts > ? AND ts <= ?) s ON rows.step = s.id"
-        joint = _columns(
-            connection,
-            f"""SELECT bucket, k_asked, limit_term, drafted, accepted, cause, count(*), sum(emitted),
-                  coalesce(sum(proposed), 0), coalesce(sum(drafted) FILTER (proposed IS NOT NULL), 0)
-                FROM {inside} GROUP BY ALL""",
-            [start, end],
-        )
-        self._bucket, self._joint = joint[0], Joint(*joint[1:])
-        totals = _columns(
-            connection,
-            f"""SELECT bucket, sequence, count(*), count(*) FILTER ({DRAFT_STEP}), {RATIO}
-                FROM {inside} GROUP BY bucket, sequence""",
-            [start, end],
-        )
-        self._of_sequence, self._totals = totals[0], totals[1:]
-        self.bucket_limit = int(self._bucket.max()) + 1 if len(self._bucket) else 0
-
-    def any(self, members: np.ndarray[Any, Any]) -> bool:
-        """Whether there are rows in the buckets that `members` (indexed by bucket) marks."""
-        return bool(members[: self.bucket_limit][self._bucket].any())
-
-    def figures(self, members: np.ndarray[Any, Any], seconds: float | None, span: Window | None, **key: str) -> Figures:
-        members = members[: self.bucket_limit]
-        inside = members[self._of_sequence]
-        totals: SequenceTotals = sum_by_sequence(*(column[inside] for column in self._totals))
-        return figures(self._joint.take(members[self._bucket]), totals, seconds=seconds, window=span, **key)
 
 
 def _checked(by: Sequence[str] | None) -> tuple[str, ...]:
@@ -114,23 +103,47 @@ def _checked(by: Sequence[str] | None) -> tuple[str, ...]:
     return keys
 
 
+_COUNTERS_APART: Final = ["engines of which only counters are known are not in the total"]
+
+
+def _joined(span: Window | None, seen: Sequence[Observed]) -> Window | None:
+    ends = [moment for one in seen for stretch in one.stretches for moment in stretch]
+    if span is not None:
+        ends += [span.start, span.end]
+    return Window(min(ends), max(ends)) if ends else None
+
+
 def _bounds(window: float | None, at: float | None, connection: duckdb.DuckDBPyConnection) -> tuple[float, float]:
     end = float("inf") if at is None else at
     if window is None:
         return float("-inf"), end
-    (last,) = only_row(connection, "SELECT max(ts) FROM steps WHERE ts <= ?", [end])
+    (last,) = only_row(
+        connection,
+        "SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM observations) WHERE ts <= ?",
+        [end],
+    )
     latest = at if at is not None else last
     return (latest - window if latest is not None else float("-inf")), end
 
 
-def _recorded_window(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> Window | None:
-    """The first step's start to the last step's end."""
+def _recorded_window(connection: duckdb.DuckDBPyConnection, stretch: Stretch) -> Window | None:
+    """The first step's start to the last step's end; where steps are no longer kept, by the cells of the rollups."""
     first, last = only_row(
         connection,
         "SELECT min(ts) - arg_min(duration_ms, ts) / 1000, max(ts) FROM steps WHERE ts > ? AND ts <= ?",
-        [start, end],
+        [stretch.start, stretch.end],
     )
-    return None if last is None else Window(max(float(first), start), float(last))
+    if stretch.start < progress.up_to(connection, progress.RAW_FROM):
+        for level, begin, end in stretch.segments:
+            earliest, latest = only_row(
+                connection,
+                f"SELECT min(cell), max(cell) + {level.seconds} FROM rollup_{level.name} WHERE cell >= ? AND cell < ?",
+                [begin, end],
+            )
+            if earliest is not None:
+                first = earliest if first is None else min(first, earliest)
+                last = latest if last is None else max(last, min(latest, stretch.end))
+    return None if last is None else Window(max(float(first), stretch.start), float(last))
 
 
 def _seconds(connection: duckdb.DuckDBPyConnection, span: Window) -> float:
@@ -188,8 +201,3 @@ def _notes(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> l
         changed = "" if version == before else f", now {version} (before: {before})"
         notes.append(f"{engine} restarted at {ts:.3f}{changed}")
     return notes
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, query: str, values: list[float]) -> list[Ints]:
-    """The result as int64 columns."""
-    return [column.astype(np.int64) for column in connection.execute(query, values).fetchnumpy().values()]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from engine.frames import CAUSE_CODE, COLUMNS, LIMIT_CODE, UNKNOWN
 from engine.records import CAUSES, LIMITS, Row
-from store.counts import COUNT_LIMIT, PREFILL, Bools, Ints, pack, step_ratio
+from store.counts import COUNT_LIMIT, PREFILL, Bools, Ints, step_ratio
 
 SEQ, K_ASKED, LIMIT, PROPOSED, DRAFTED, INVALID, ACCEPTED, EMITTED, CONTEXT, CAUSE = range(len(COLUMNS))
 
 _CLAMP: Final = 2**62
 CONTEXT_LIMIT: Final = 2**32 - 1
+_MOST_VERIFIED: Final = 2**32 - 1
 
 
 def unpack_columns(columns: bytes, count: int) -> Ints:
@@ -39,6 +40,25 @@ def columns_of(rows: Sequence[Row], handles: Sequence[int]) -> Ints:
     return matrix.reshape(-1, len(COLUMNS)).T
 
 
+class StepFacts(NamedTuple):
+    """What a step had to do and how long it took: what a step time goes with."""
+
+    duration_us: int
+    decode_rows: int
+    context_tokens: int
+    """Σ over its decode rows of the tokens already computed."""
+    prefill_tokens: int
+
+
+def step_facts(matrix: Ints, duration_ms: float, prefill_tokens: int) -> tuple[StepFacts, int]:
+    """Facts of a step and the tokens that the target verified for its decode rows, from all its rows as they came."""
+    decode = matrix[CAUSE] != PREFILL
+    rows = int(decode.sum())
+    context = min(max(int(matrix[CONTEXT][decode].sum()), 0), _CLAMP)
+    verified = min(max(int(matrix[DRAFTED][decode].sum()) + rows, 0), _MOST_VERIFIED)
+    return StepFacts(round(duration_ms * 1000), rows, context, prefill_tokens), verified
+
+
 @dataclass(frozen=True)
 class RawRows:
     """Rows whose sequences are still handles. `matrix`: columns × rows; the others: one value a row."""
@@ -46,9 +66,11 @@ class RawRows:
     matrix: Ints
     step: Ints
     ts: np.ndarray[tuple[int], np.dtype[np.float64]]
+    facts: Ints
+    """Facts × rows: what each row's step was like; see `StepFacts`."""
 
     def take(self, where: Bools | Ints) -> RawRows:
-        return RawRows(self.matrix[:, where], self.step[where], self.ts[where])
+        return RawRows(self.matrix[:, where], self.step[where], self.ts[where], self.facts[:, where])
 
     def __len__(self) -> int:
         return len(self.step)
@@ -61,6 +83,7 @@ def join(parts: Sequence[RawRows]) -> RawRows:
         np.concatenate([part.matrix for part in parts], axis=1),
         np.concatenate([part.step for part in parts]),
         np.concatenate([part.ts for part in parts]),
+        np.concatenate([part.facts for part in parts], axis=1),
     )
 
 
@@ -96,23 +119,20 @@ class RowBatch:
     raw: RawRows
     sequence: Ints
     bucket: Ints
+    post_resume: Ints
+    """1 for post-resume draft steps, else 0."""
 
     def __len__(self) -> int:
         return len(self.raw)
 
     def take(self, where: Bools | Ints) -> RowBatch:
-        return RowBatch(self.raw.take(where), self.sequence[where], self.bucket[where])
+        return RowBatch(self.raw.take(where), self.sequence[where], self.bucket[where], self.post_resume[where])
 
     @property
     def draft(self) -> Bools:
         """Draft steps."""
         draft: Bools = (self.raw.matrix[CAUSE] != PREFILL) & (self.raw.matrix[DRAFTED] > 0)
         return draft
-
-    def codes(self) -> Ints:
-        """Packed key of the joint histogram."""
-        matrix = self.raw.matrix
-        return pack(matrix[K_ASKED], matrix[LIMIT], matrix[DRAFTED], matrix[ACCEPTED], matrix[CAUSE])
 
     def ratios(self) -> Ints:
         """accepted/drafted of draft steps in units of 1/RATIO_UNIT, 0 elsewhere."""

@@ -93,13 +93,17 @@ class EngineRun:
             self.live -= 1
             self._leaving.append((ts + LINGER_SECONDS, handle))
 
-    def forget(self, clock: float) -> None:
+    def forget(self, clock: float) -> list[int]:
+        """Drop the handles whose time has come; their sequences."""
+        gone = []
         while self._leaving and self._leaving[0][0] < clock:
             _, handle = self._leaving.popleft()
             known = self.handles.get(handle)
             if known is not None and known.finished:
+                gone.append(known.sequence)
                 del self.handles[handle]
                 self._sorted = None
+        return gone
 
     def classify(self, book: BucketBook) -> None:
         """Find the class of every sequence anew: the engine record has become known."""
@@ -131,9 +135,18 @@ class EngineRun:
 
 def unknown_engine(engine: str, boot: str, ts: float) -> EngineRecord:
     """Stands in for an engine that sent rows and never said what it is."""
-    nothing = PolicyMode(mode="off", reason="the engine never announced itself")
+    return _stand_in(engine, boot, ts, "unknown", "the engine never announced itself")
+
+
+def observed_engine(engine: str, boot: str, ts: float, model: str | None) -> EngineRecord:
+    """Stands in for an engine of which only somebody else's counters are known."""
+    return _stand_in(engine, boot, ts, model or "unknown", "only its counters are known")
+
+
+def _stand_in(engine: str, boot: str, ts: float, target: str, why: str) -> EngineRecord:
+    nothing = PolicyMode(mode="off", reason=why)
     return EngineRecord(
-        engine=engine, ts=ts, vllm="unknown", target="unknown", drafter="unknown", method="none", max_k=0,
+        engine=engine, ts=ts, vllm="unknown", target=target, drafter="unknown", method="none", max_k=0,
         batch_k="free", max_num_seqs=0, data_parallel_size=1, device="unknown", async_scheduling=False,
         configured=nothing, resolved=nothing, boot=boot,
     )  # fmt: skip

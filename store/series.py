@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from store.counts import Ints
+from store.counts import RATIO_UNIT, Ints
 from store.figures import SeriesPoint
+from store.levels import CELL_SECONDS
 from store.metrics import divided
-from store.schema import CELL_SECONDS, RATIO_UNIT
 
 KEPT_SECONDS: Final = 6 * 3600
 _CELLS: Final = KEPT_SECONDS // CELL_SECONDS

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from store.database import Store, StoreError
 from store.ingest import Ingest
+from store.judging import judge_all
 from store.trace import TraceNotes, read_records
 
 
@@ -31,6 +32,7 @@ def open_source(path: str | Path) -> Store:
     store = Store.memory()
     try:
         take_in(path, Ingest(store))
+        judge_all(store.connection)
     except BaseException:
         store.close()
         raise

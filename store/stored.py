@@ -6,6 +6,7 @@ import duckdb
 import msgspec
 
 from engine.records import EngineRecord
+from store import progress
 from store.buckets import TAG_IDLE_SECONDS, UNATTRIBUTED, BucketBook, BucketName, Edges
 from store.runs import EngineRun, Known
 from store.sql import first_row, only_row
@@ -24,8 +25,12 @@ class Stored:
             """SELECT 1 + greatest(coalesce((SELECT max(id) FROM engines), 0),
                     coalesce((SELECT max(engine_run) FROM steps), 0),
                     coalesce((SELECT max(engine_run) FROM sequences), 0)),
-                 1 + coalesce((SELECT max(id) FROM sequences), 0), 1 + coalesce((SELECT max(id) FROM steps), 0)""",
+                 1 + greatest(coalesce((SELECT max(id) FROM sequences), 0),
+                    coalesce((SELECT max(sequence) FROM sequence_rollup_10s), 0),
+                    coalesce((SELECT max(sequence) FROM sequence_totals), 0)),
+                 1 + coalesce((SELECT max(id) FROM steps), 0)""",
         )
+        step = max(step, 1 + progress.up_to(self._connection, progress.LAST_STEP))
         return int(run), int(sequence), int(step)
 
     def buckets(self) -> list[tuple[int, BucketName]]:

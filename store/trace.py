@@ -1,4 +1,5 @@
-"""Traces: the records of a run as JSONL, plain or zstd-compressed (told apart by content), one object a line.
+"""Traces: the records of a run as JSONL, one object a line. Plain, zstd-compressed or inside a bundle (`store.bundle`),
+told apart by content.
 
 Unknown fields are ignored and counted. An unknown type or a broken line is an error with its line number; a
 half-written last line is dropped with a note. Records that are out of order by up to a second are sorted.
@@ -8,11 +9,15 @@ from __future__ import annotations
 
 import heapq
 import io
+import lzma
+import struct
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import IO, BinaryIO, Final, Self
 
 import msgspec
 import zstandard
@@ -31,8 +36,15 @@ from engine.records import (
 from store.database import StoreError
 
 SORTED_SECONDS: Final = 1.0
+BUNDLED_TRACE: Final = "trace.jsonl.zst"
+"""Name of the member of a bundle that holds its records."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_LEVEL: Final = 6
+_ZIP_MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # the second: a ZIP with nothing in it
+_BROKEN_ZIP: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OverflowError, ValueError, RuntimeError,
+)  # fmt: skip
+"""What Python's reader raises on damaged, encrypted (RuntimeError) and foreign (its NotImplementedError) archives."""
 
 _TYPES: Final[dict[str, type[msgspec.Struct]]] = {
     str(kind.__struct_config__.tag): kind
@@ -131,7 +143,8 @@ def trace_info(path: str | Path) -> TraceInfo:
             engines.append(record)
             continue
         began = record.ts - record.duration_ms / 1000 if isinstance(record, StepRecord) else record.ts
-        start = began if start is None else min(start, began)
+        if not isinstance(record, ControlRecord):  # in a cut it may be older than all else: it was still in force
+            start = began if start is None else min(start, began)
         end = record.ts if end is None else max(end, record.ts)
         if isinstance(record, StepRecord):
             rows += len(record.rows)
@@ -140,11 +153,11 @@ def trace_info(path: str | Path) -> TraceInfo:
         elif isinstance(record, GapRecord):
             lost += record.frames_lost
     with path.open("rb") as file:
-        compressed = file.read(4) == _ZSTD_MAGIC
+        compressed = file.read(4) in (_ZSTD_MAGIC, *_ZIP_MAGICS)
     return TraceInfo(
-        path=str(path), bytes=path.stat().st_size, compressed=compressed, start=start, end=end, records=dict(kinds),
-        engines=engines, sequences=kinds["sequence"], steps=kinds["step"], rows=rows, workloads=dict(workloads),
-        frames_lost=lost, notes=notes.lines(),
+        path=str(path), bytes=path.stat().st_size, compressed=compressed, start=end if start is None else start,
+        end=end, records=dict(kinds), engines=engines, sequences=kinds["sequence"], steps=kinds["step"], rows=rows,
+        workloads=dict(workloads), frames_lost=lost, notes=notes.lines(),
     )  # fmt: skip
 
 
@@ -217,14 +230,34 @@ def _parse(path: Path, number: int, line: bytes, notes: TraceNotes) -> Record:
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            compressed = file.read(4) == _ZSTD_MAGIC
+            magic = file.read(4)
             file.seek(0)
-            yield from _decompressed(file, path) if compressed else file
+            if magic in _ZIP_MAGICS:
+                yield from _bundled(file, path)
+            else:
+                yield from _decompressed(file, path) if magic == _ZSTD_MAGIC else file
     except OSError as error:
         raise TraceError(path, None, f"can't be read: {error.strerror or error}") from error
 
 
-def _decompressed(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def _bundled(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if BUNDLED_TRACE not in archive.namelist():
+                raise TraceError(path, None, f"a ZIP without {BUNDLED_TRACE}: {_what_then(archive)}")
+            with archive.open(BUNDLED_TRACE) as member:
+                yield from _decompressed(member, path)
+    except _BROKEN_ZIP as error:
+        raise TraceError(path, None, f"the ZIP can't be read: {error}; copy it again, or have it made anew") from error
+
+
+def _what_then(archive: zipfile.ZipFile) -> str:
+    if "versions.json" in archive.namelist():
+        return "a bundle that was made without records; its README.txt says why"
+    return "no bundle of specdeck's"
+
+
+def _decompressed(file: IO[bytes], path: Path) -> Iterator[bytes]:
     reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
     try:
         yield from io.BufferedReader(reader)

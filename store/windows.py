@@ -7,7 +7,9 @@ bounded by the number of buckets. Time is record time; `now` is the caller's.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -15,16 +17,19 @@ import numpy as np
 
 from engine.frames import PackedStep
 from engine.records import LIMITS, EngineRecord
+from engine.step_time.model import StepModel
 from store.buckets import BucketName, bucket_order
-from store.counts import Ints, Tally
+from store.counts import RATIO_UNIT, Ints, Tally, accumulate
 from store.figures import BucketKey, Figures, SeriesPoint, Window
 from store.grouping import CellChange, changes
+from store.levels import CELL_SECONDS
+from store.load import Runner, SlidingLoad
 from store.metrics import divided, figures
 from store.recorded import Interval, recorded_seconds
 from store.rowbatch import EMITTED, K_ASKED, LIMIT, RowBatch
-from store.schema import CELL_SECONDS, RATIO_UNIT
 from store.series import DRAFT_STEPS, KEPT_SECONDS, RATIO, Ring, grouped, points
 from store.sliding import SlidingTally
+from store.step_models import realised
 
 SPANS: Final[tuple[tuple[float, int, str], ...]] = ((300.0, 10, "5 min"), (3600.0, 60, "1 h"), (21600.0, 300, "6 h"))
 """Windows: seconds, seconds of a cell, label."""
@@ -35,6 +40,11 @@ KEEP_SEQUENCES: Final = 20
 
 SPARK_POINTS: Final = 30
 SPARK_CELLS: Final = 3
+RENEW_SECONDS: Final = 0.004
+"""A picture spends about so long on bringing buckets up to date, …"""
+RENEWED_AT_LEAST: Final = 24
+"""… but always does so many."""
+
 _SECOND_BINS: Final = 120
 _MAX_UNSETTLED: Final = 6
 
@@ -70,18 +80,32 @@ class _Group:
 
     def __init__(self, spans: tuple[tuple[float, int, str], ...]) -> None:
         self.windows = [SlidingTally(seconds, cell) for seconds, cell, _ in spans]
+        self.loads = [SlidingLoad(seconds, cell) for seconds, cell, _ in spans]
         self.ring = Ring()
         self._unsettled: dict[int, Tally] = {}
+        self._unsettled_load: dict[tuple[Runner, int], dict[int, list[int]]] = {}
         self.last_seen = 0.0
         self.shown: int | None = None
         self.cached: tuple[int, Figures] | None = None
+        self.view: BucketWindow | None = None
+        """As it was shown last, …"""
+        self.viewed_at = 0.0
+        """… at this moment, …"""
+        self.changed = False
+        """… and whether anything came since."""
 
-    def add(self, change: CellChange) -> None:
+    def add(self, runner: Runner, change: CellChange) -> None:
+        accumulate(self._unsettled_load.setdefault((runner, change.cell), {}), change.load)
         self._unsettled.setdefault(change.cell, Tally()).add(change.change)
         if len(self._unsettled) > _MAX_UNSETTLED:
             self.settle()
         self.ring.add(change.cell, change.sums)
         self.last_seen = max(self.last_seen, change.last_seen)
+        self.changed = True
+
+    def is_due(self, now: float) -> bool:
+        """Whether a picture of this moment would be another: rows came, or a cell may have left a window."""
+        return self.view is None or self.changed or not 0 <= now - self.viewed_at < CELL_SECONDS
 
     def settle(self) -> None:
         """Let the windows have what has come: rows come far more often than anybody looks."""
@@ -89,13 +113,19 @@ class _Group:
             for window in self.windows:
                 window.add(cell * CELL_SECONDS, tally)
             self.cached = None
+        for (runner, cell), sums in self._unsettled_load.items():
+            for load in self.loads:
+                load.add(runner, cell * CELL_SECONDS, sums)
         self._unsettled.clear()
+        self._unsettled_load.clear()
 
     def bring_to(self, now: float) -> None:
         self.settle()
         for window in self.windows:
             if window.expire(now):
                 self.cached = None
+        for load in self.loads:
+            load.expire(now)
 
     def choose(self) -> int:
         """The window to show: the smallest with enough sequences, kept until it has too few.
@@ -120,12 +150,14 @@ class LiveWindows:
     def __init__(self, fixed: str | None = None) -> None:
         self.fixed = fixed
         self._groups: dict[BucketKey, _Group] = {}
+        self._ordered: list[BucketKey] = []
         self._pool = _Group(SPANS)
         self._load_ring = Ring(columns=2)
         self._loads: dict[str, EngineLoad] = {}
         self._outages: dict[str, list[Interval]] = {}
         self._seconds: dict[int, int] = {}
         self._recorded_from: float | None = None
+        self._models: Mapping[Runner, StepModel] = {}
 
     # Kept up by the ingest
 
@@ -145,8 +177,9 @@ class LiveWindows:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(SPANS)
-        group.add(change)
-        self._pool.add(change)
+        runner = Runner(name[0], name[4])
+        group.add(runner, change)
+        self._pool.add(runner, change)
 
     def step(self, engine: str, record: EngineRecord | None, step: PackedStep, matrix: Ints) -> None:
         """Note an engine's load. Where its batch K can't move, the executed K is the largest that was asked for."""
@@ -176,11 +209,19 @@ class LiveWindows:
             running = min(load.running, live)
             self._loads[engine] = msgspec.structs.replace(load, running=running, waiting=live - running)
 
+    def use_models(self, models: Mapping[Runner, StepModel]) -> None:
+        """Hold rows against these step times from now on."""
+        self._models = models
+        for group in (*self._groups.values(), self._pool):
+            group.cached, group.changed = None, True
+
     def outage(self, engine: str, since: float, until: float) -> None:
         """Nothing is known of this stretch of an engine."""
         known = self._outages.setdefault(engine, [])
         known.append((since, until))
         self._outages[engine] = [interval for interval in known if interval[1] > until - KEPT_SECONDS]
+        for group in self._groups.values():
+            group.changed = True
 
     def recorded_since(self, ts: float) -> None:
         """There are records from `ts` on, or from earlier."""
@@ -190,25 +231,35 @@ class LiveWindows:
 
     def buckets(self, now: float) -> list[BucketWindow]:
         """The buckets that were seen in the last six hours, in the order of their keys."""
-        shown = []
-        for key in sorted(self._groups, key=_order):
+        gone = [key for key, group in self._groups.items() if group.last_seen < now - KEPT_SECONDS]
+        for key in gone:
+            del self._groups[key]
+        if gone or len(self._ordered) != len(self._groups):
+            self._ordered = sorted(self._groups, key=_order)
+        self._renew(now)
+        return [view for key in self._ordered if (view := self._groups[key].view) is not None]
+
+    def _renew(self, now: float) -> None:
+        """Bring what is shown up to date: all of it where buckets are few, else the oldest first and no longer than
+        `RENEW_SECONDS`, so that a picture never waits for hundreds of buckets; the next one goes on."""
+        due = [(group.viewed_at, key) for key, group in self._groups.items() if group.is_due(now)]
+        deadline = time.perf_counter() + RENEW_SECONDS
+        for number, (_, key) in enumerate(sorted(due, key=itemgetter(0))):
             group = self._groups[key]
+            if number >= RENEWED_AT_LEAST and group.view is not None and time.perf_counter() > deadline:
+                return
             group.bring_to(now)
-            if group.last_seen < now - KEPT_SECONDS:
-                del self._groups[key]
-                continue
             place = self._place(group)
-            shown.append(
-                BucketWindow(
-                    key=key,
-                    figures=(found := self._figures(group, place, now, key)),
-                    window_label=SPANS[place][2],
-                    spark=_spark(group.ring, now),
-                    k_mix=k_mix(found),
-                    last_seen=group.last_seen,
-                )
+            found = self._figures(group, place, now, key)
+            group.view = BucketWindow(
+                key=key,
+                figures=found,
+                window_label=SPANS[place][2],
+                spark=_spark(group.ring, now),
+                k_mix=k_mix(found),
+                last_seen=group.last_seen,
             )
-        return shown
+            group.viewed_at, group.changed = now, False
 
     def total(self, now: float) -> Figures | None:
         """All buckets pooled; None while there is nothing in six hours."""
@@ -259,6 +310,7 @@ class LiveWindows:
             made = figures(
                 tally.total.as_joint(),
                 tally.total.as_sequence_totals(),
+                speedup=realised(group.loads[place].sums(), self._models),
                 seconds=seconds,
                 window=window,
                 workload=key.workload,
@@ -269,7 +321,7 @@ class LiveWindows:
             group.cached = (place, made)
             return made
         made = group.cached[1]
-        return msgspec.structs.replace(made, tokens_per_second=divided(made.emitted, seconds), window=window)
+        return msgspec.structs.replace(made, tokens_per_second=divided(made.emitted or 0, seconds), window=window)
 
 
 def k_mix(shown: Figures) -> list[float]:
@@ -277,7 +329,8 @@ def k_mix(shown: Figures) -> list[float]:
     if not shown.k_histogram:
         return []
     largest = max(int(k) for k in shown.k_histogram)
-    return [shown.k_histogram.get(str(k), 0) / shown.decode_rows for k in range(largest + 1)]
+    rows = sum(shown.k_histogram.values())
+    return [shown.k_histogram.get(str(k), 0) / rows for k in range(largest + 1)]
 
 
 def _order(key: BucketKey) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.frames import UNKNOWN
-from store import rollup, schema
+from store import rollup
 from store.counts import Ints
 from store.database import Store, StoreError
 from store.rowbatch import (
@@ -25,7 +25,9 @@ from store.rowbatch import (
     LIMIT,
     PROPOSED,
     RowBatch,
+    StepFacts,
 )
+from store.tables import TABLES
 
 MAX_BUFFERED_ROWS: Final = 2_000_000
 """Kept while the store can't be written (a full disk); beyond it recording loses rows, and says so."""
@@ -40,6 +42,7 @@ _ARROW: Final = {
     "DOUBLE": pa.float64(),
     "VARCHAR": pa.string(),
     "BOOLEAN": pa.bool_(),
+    "UBIGINT[]": pa.list_(pa.uint64()),
 }
 
 _MATRIX_COLUMNS: Final = (
@@ -53,7 +56,7 @@ class Writer:
 
     def __init__(self, store: Store) -> None:
         self._connection = store.cursor()
-        self._records: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
+        self._records: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
         self._batches: list[RowBatch] = []
         self._progress: dict[int, tuple[int, float | None]] = {}
         self.buffered_rows = 0
@@ -122,7 +125,7 @@ def _append(connection: duckdb.DuckDBPyConnection, table: str, arrow: pa.Table) 
 def _append_rows(connection: duckdb.DuckDBPyConnection, batches: Sequence[RowBatch]) -> None:
     connection.register("incoming", _rows_table(batches))
     try:
-        columns = ", ".join(column.name for column in schema.TABLES["rows"].columns)
+        columns = ", ".join(column.name for column in TABLES["rows"].columns)
         connection.execute(f"INSERT INTO rows SELECT {columns} FROM incoming")
         rollup.add_late(connection, "incoming", min(float(batch.raw.ts.min()) for batch in batches))
     finally:
@@ -130,8 +133,8 @@ def _append_rows(connection: duckdb.DuckDBPyConnection, batches: Sequence[RowBat
 
 
 def _rows_table(batches: Sequence[RowBatch]) -> pa.Table:
-    """The rows of `batches` as Arrow columns of the table's types, with `ts` (which the table leaves to its step)."""
-    types = {column.name: _ARROW[column.type] for column in schema.TABLES["rows"].columns}
+    """The rows of `batches` as Arrow columns of the table's types, with what the table leaves to their step."""
+    types = {column.name: _ARROW[column.type] for column in TABLES["rows"].columns}
     columns: dict[str, pa.Array] = {
         "step": _cast(np.concatenate([batch.raw.step for batch in batches]), types["step"]),
         "sequence": _cast(np.concatenate([batch.sequence for batch in batches]), types["sequence"]),
@@ -140,7 +143,10 @@ def _rows_table(batches: Sequence[RowBatch]) -> pa.Table:
     for name, place in _MATRIX_COLUMNS:
         values = np.concatenate([batch.raw.matrix[place] for batch in batches])
         columns[name] = _cast(values, types[name], UNKNOWN if place == PROPOSED else None)
+    columns["post_resume"] = pa.array(np.concatenate([batch.post_resume for batch in batches]) > 0)
     columns["ts"] = pa.array(np.concatenate([batch.raw.ts for batch in batches]))
+    facts = np.concatenate([batch.raw.facts for batch in batches], axis=1).astype(np.uint64)
+    columns |= {name: pa.array(fact) for name, fact in zip(StepFacts._fields, facts, strict=True)}
     return pa.table(columns)
 
 
@@ -151,7 +157,7 @@ def _cast(values: Ints, kind: pa.DataType, null: int | None = None) -> pa.Array:
 
 
 def _table_of(table: str, records: Sequence[tuple[Any, ...]]) -> pa.Table:
-    columns = schema.TABLES[table].columns
+    columns = TABLES[table].columns
     return pa.table(
         {
             column.name: _array(values, _ARROW[column.type])

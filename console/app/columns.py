@@ -60,7 +60,7 @@ def state_of(facts: RowFacts) -> tuple[str, str, Role]:
         return glyph, clean(facts.alert.kind), "critical" if role == "critical" else "warn"
     if facts.is_idle:
         return "○", f"idle {numbers.duration(facts.idle)}", "dim"
-    if figures.drafted == 0 and figures.decode_rows > 0:
+    if figures.drafted == 0 and figures.decode_rows:
         return "○", "no drafts", "dim"
     return {
         "ok": ("●", "ok", "ok"),
@@ -161,7 +161,7 @@ SORTS: Final[dict[str, Callable[[RowFacts], tuple[float | str, ...]]]] = {
         -(facts.bucket.figures.waste_ratio if facts.bucket.figures.waste_ratio is not None else -1.0),
     ),
     "speedup": lambda facts: (_last(facts.bucket.figures.speedup),),
-    "n": lambda facts: (-facts.bucket.figures.sequences,),
+    "n": lambda facts: (-(facts.bucket.figures.sequences or 0),),
     "workload": lambda facts: tuple(part or "" for part in key_parts(facts.bucket.key)),
 }
 """What `s` goes through: busiest first, then what does worst first."""

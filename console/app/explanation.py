@@ -28,10 +28,15 @@ def explain_alpha(bucket: BucketView, snapshot: Snapshot, width: int) -> list[Li
         ("window", window, "text"),
         (
             "n",
-            f"{figures.sequences:,} sequences, {figures.steps:,} draft steps of {figures.decode_rows:,} decode rows",
+            f"{_whole(figures.sequences)} sequences, {figures.steps:,} draft steps"
+            f" of {_whole(figures.decode_rows)} decode rows",
             "text",
         ),
-        ("counts", f"{figures.drafted:,} drafted, {figures.accepted:,} accepted, {figures.emitted:,} emitted", "text"),
+        (
+            "counts",
+            f"{figures.drafted:,} drafted, {figures.accepted:,} accepted, {_whole(figures.emitted)} emitted",
+            "text",
+        ),
         ("pooled", f"{numbers.fraction(figures.pooled_acceptance)}  = accepted / drafted; vLLM's own rate", "text"),
         (
             "conditional",
@@ -52,6 +57,10 @@ def explain_alpha(bucket: BucketView, snapshot: Snapshot, width: int) -> list[Li
     return lines
 
 
+def _whole(value: int | None) -> str:
+    return numbers.ABSENT if value is None else f"{value:,}"
+
+
 def _positions(bucket: BucketView) -> list[Line]:
     figures = bucket.figures
     if not figures.position_marginal:
@@ -69,13 +78,13 @@ def _positions(bucket: BucketView) -> list[Line]:
 
 def _left_out(bucket: BucketView, snapshot: Snapshot) -> list[Line]:
     figures = bucket.figures
-    undrafted = figures.decode_rows - figures.steps
+    undrafted = None if figures.decode_rows is None else figures.decode_rows - figures.steps
     causes = ", ".join(
         f"{clean(cause)} {number:,}"
         for cause, number in sorted(figures.cause_histogram.items(), key=lambda item: -item[1])
         if cause not in ("full", "prefill") and number
     )
-    lines: list[Line] = [((f"  {undrafted:,} decode rows drafted nothing, so they have no α", "text"),)]
+    lines: list[Line] = [((f"  {_whole(undrafted)} decode rows drafted nothing, so they have no α", "text"),)]
     if causes:
         lines.append(((f"  drafted less than asked: {causes}", "dim"),))
     loss = snapshot.loss

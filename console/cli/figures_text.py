@@ -72,8 +72,8 @@ def _cells(figures: Figures) -> tuple[str, ...]:
         rate(figures.drafted_share),
         _k_mix(figures.k_histogram),
         NONE if figures.tokens_per_second is None else f"{figures.tokens_per_second:.1f}",
-        str(figures.decode_rows),
-        str(figures.sequences),
+        NONE if figures.decode_rows is None else str(figures.decode_rows),
+        NONE if figures.sequences is None else str(figures.sequences),
         "few" if figures.few else figures.state if figures.state != "ok" else "",
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import ipaddress
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from console.cli.outcomes import BadInput
 
@@ -56,6 +57,12 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--port", type=click.IntRange(1, 65535), default=None, help="The public port. Default: 8000."),
     click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        default=None,
+        help="Port of specdeck's own /metrics on 127.0.0.1, 0 for none. Default: the one after the public port.",
+    ),
+    click.option(
         "--api-key", envvar="SPECDECK_API_KEY", default=None, help="Key that clients must send. Also SPECDECK_API_KEY."
     ),
     click.option(
@@ -80,11 +87,55 @@ def serving(function: F) -> F:
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_SERVING), function)
 
 
+scraping = click.option(
+    "--scrape",
+    envvar="SPECDECK_SCRAPE",
+    default=None,
+    metavar="URL",
+    help="Start no engine: observe the /metrics of a vLLM that specdeck does not run. Pooled figures only. Also "
+    "SPECDECK_SCRAPE, for an address with a password in it.",
+)
+"""Of `serve` alone."""
+
+_OBSERVING: Final = frozenset({"scrape", "store", "metrics_port", "no_engine"})
+"""Options that mean something to a station that only observes."""
+
+
+def observing_options(
+    ctx: click.Context, address: str, *, store: str | None, metrics_port: int | None
+) -> StationOptions:
+    """Options of a station that observes the `/metrics` at `address`. The rest of the command line must be empty.
+
+    Raises:
+        BadInput: an address that can't be asked, or options of the engine and gateway that would not be started.
+    """
+    from console.cli.ports import DEFAULT_PORT
+    from console.station.options import StationOptions
+    from console.station.scraper import BadSetting, read_address, scrape_seconds
+
+    unused = [parameter.opts[0] for parameter in ctx.command.params if _is_given(ctx, parameter.name or "")]
+    if unused:
+        raise BadInput(f"--scrape observes a vLLM that specdeck does not run: leave out {', '.join(unused)}")
+    try:
+        read_address(address)
+        scrape_seconds()
+    except BadSetting as error:
+        raise BadInput(f"--scrape: {error}") from error
+    metrics = DEFAULT_PORT + 1 if metrics_port is None else metrics_port
+    return StationOptions(store=_store_path(store), metrics_port=metrics, scrape=address, engine=False)
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Whether an option that has no place beside --scrape was typed. One from the environment was meant for others."""
+    return name not in _OBSERVING and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 def station_options(
     *,
     host: str,
     port: int | None,
     api_key: str | None,
+    metrics_port: int | None,
     store: str | None,
     no_engine: bool,
     free_port: bool = False,
@@ -97,21 +148,31 @@ def station_options(
     Raises:
         BadInput: a host that is open to others without a key, or a port that is taken.
     """
-    from pathlib import Path
-
     from console.station.options import StationOptions
-    from engine.places import data_dir
 
     if not is_loopback(host) and not api_key:
         raise BadInput(f"--host {host} can be reached by others: give --api-key, or stay on 127.0.0.1")
+    path = _store_path(store)
+    chosen = choose_port(host, port, free_port)
+    rest["engine_args"] = list(rest["engine_args"])
+    metrics = (chosen + 1) % 65536 if metrics_port is None else metrics_port
+    options = StationOptions(
+        store=path, host=host, port=chosen, api_key=api_key, metrics_port=metrics, engine=not no_engine, **rest
+    )
+    _check_engine(options)
+    return options
+
+
+def _store_path(store: str | None) -> str:
+    """The store's file, absolute. Raises BadInput."""
+    from pathlib import Path
+
+    from engine.places import data_dir
+
     path = Path(store).absolute() if store else data_dir() / "specdeck.duckdb"
     if not path.parent.is_dir():
         raise BadInput(f"--store {path}: there is no folder {path.parent}")
-    chosen = choose_port(host, port, free_port)
-    rest["engine_args"] = list(rest["engine_args"])
-    options = StationOptions(store=str(path), host=host, port=chosen, api_key=api_key, engine=not no_engine, **rest)
-    _check_engine(options)
-    return options
+    return str(path)
 
 
 def _check_engine(options: StationOptions) -> None:

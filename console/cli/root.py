@@ -16,12 +16,19 @@ COMMANDS = {
     "status": Lazy("console.cli.status", "status", "What runs: processes, sockets, store, engines, policy."),
     "stop": Lazy("console.cli.stop", "stop", "End station, gateway and engine; nothing is left behind."),
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
+    "alerts": Lazy("console.cli.alerts", "alerts", "What the judge found in the station, a store or a trace."),
     "replay": Lazy("console.cli.replay", "replay", "Replay a trace under a virtual clock."),
     "trace": Lazy("console.cli.trace", "trace", "Trace files: info."),
     "export": Lazy(
         "console.cli.export", "export", "Write a store, trace, Parquet folder or CSV, also while recording."
     ),
+    "import": Lazy(
+        "console.cli.import_", "import_", "Take records of others into a store: vLLM's answers, /metrics, log."
+    ),
     "sql": Lazy("console.cli.sql", "sql", "Ad-hoc SQL on a snapshot."),
+    "bundle": Lazy(
+        "console.cli.bundle", "bundle", "One redacted file for a bug report: records, config, logs, doctor."
+    ),
     "drafter": Lazy("console.cli.drafter", "drafter", "Train an EAGLE-3 drafter for a target; measure one."),
     "doctor": Lazy("console.cli.doctor", "doctor", "Check engine, model, sockets, disk: one line and one remedy each."),
 }

@@ -9,7 +9,8 @@ from typing import Final
 
 from console.cli.outcomes import BadInput, Unreachable
 from console.cli.station import ask, running_station
-from console.feed.protocol import ReportParams
+from console.feed.protocol import AlertsParams, ReportParams
+from store.alerts import AlertHistory
 from store.database import Store, StoreBusy, StoreError
 from store.figures import Report
 
@@ -30,6 +31,16 @@ def load_report(source: str, by: list[str] | None, window: float | None, at: flo
 
     with opened(source) as store:
         return report(store.connection, source=source, by=by, window=window, at=at)
+
+
+def load_alerts(source: str, window: float | None) -> AlertHistory:
+    """The alerts of a source that were not over `window` seconds before its end; None: all. Raises as `load_report`."""
+    if source == LIVE:
+        return ask("alerts", AlertHistory, AlertsParams(window=window), seconds=_REPORT_SECONDS)
+    from store.alerts import recent_history
+
+    with opened(source) as store:
+        return recent_history(store.connection, window)
 
 
 @contextmanager

@@ -119,6 +119,10 @@ class AlertView(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     ended: float | None = None
     bucket: BucketKey | None = None
+    id: int | None = None
+    """Number of an alert of the judge, by which it is acknowledged; None for plain facts."""
+    acknowledged: str | None = None
+    snoozed_until: float | None = None
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
+    "alerts", "alert_act",
 )  # fmt: skip
 
 
@@ -107,9 +108,27 @@ class ReportParams(msgspec.Struct, frozen=True, kw_only=True):
     at: float | None = None
 
 
+class AlertsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `alerts`: those that were not over `window` seconds before the last record; None for all."""
+
+    window: float | None = None
+
+
+class AlertAct(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `alert_act`: what the operator does about an alert of the judge."""
+
+    id: int
+    act: Literal["acknowledge", "snooze", "accept"]
+    """`accept`: its present level is the right one from now on."""
+    seconds: float = 3600.0
+    """How long it is snoozed."""
+
+
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "parquet", "csv"] | None = None
+    since: float | None = None
+    """Unix seconds; only what is newer, as a JSONL trace. None: everything."""
 
 
 class ProcessView(msgspec.Struct, frozen=True):
@@ -127,7 +146,25 @@ class ProcessesResult(msgspec.Struct, frozen=True):
 
 
 __all__ = [
-    "CAPABILITIES", "ErrorCode", "ErrorObject", "ExportParams", "Hello", "LogChunk", "LogParams", "Method",
-    "PolicyResult", "PolicySet", "ProcessView", "ProcessesResult", "Reply", "ReportParams", "Request", "Series",
-    "SeriesParams", "Snapshot", "StopParams",
-]  # fmt: skip
+    "CAPABILITIES",
+    "AlertAct",
+    "AlertsParams",
+    "ErrorCode",
+    "ErrorObject",
+    "ExportParams",
+    "Hello",
+    "LogChunk",
+    "LogParams",
+    "Method",
+    "PolicyResult",
+    "PolicySet",
+    "ProcessView",
+    "ProcessesResult",
+    "Reply",
+    "ReportParams",
+    "Request",
+    "Series",
+    "SeriesParams",
+    "Snapshot",
+    "StopParams",
+]

@@ -13,6 +13,8 @@ import msgspec
 
 from console.feed.messages import Series, Snapshot
 from console.feed.protocol import (
+    AlertAct,
+    AlertsParams,
     ExportParams,
     Hello,
     LogChunk,
@@ -30,8 +32,11 @@ from console.station.log_tail import read_chunk
 from console.station.options import OWNED_ENGINE
 from engine.policy import PolicyError, PolicyState, policy_diff
 from engine.records import ControlRecord
+from store.alerts import AlertHistory, AlertReport
 from store.database import StoreError
 from store.figures import BucketKey, Report
+from store.judge.alerts import Alert
+from store.judge.judge import Judge
 
 if TYPE_CHECKING:
     from console.station.station import Station
@@ -58,6 +63,8 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "engine_restart": Endpoint(RestartParams, actions.engine_restart),
         "report": Endpoint(ReportParams, actions.report),
         "export": Endpoint(ExportParams, actions.export),
+        "alerts": Endpoint(AlertsParams, actions.alerts),
+        "alert_act": Endpoint(AlertAct, actions.alert_act),
         "stop": Endpoint(StopParams, actions.stop),
         "processes": Endpoint(None, actions.processes),
     }
@@ -169,10 +176,38 @@ class Actions:
         recorder.flush_and_wait()
         try:
             with recorder.reading() as connection:
-                export(connection, Path(params.path), params.kind)
+                export(connection, Path(params.path), params.kind, since=params.since)
         except StoreError as error:
             raise FeedError("failed", str(error)) from error
         return params.path
+
+    async def alerts(self, params: AlertsParams, actor: str) -> AlertHistory:
+        return await asyncio.to_thread(self._alerts, params)
+
+    def _alerts(self, params: AlertsParams) -> AlertHistory:
+        from store.alerts import recent_history
+
+        recorder = self._station.recorder
+        recorder.flush_and_wait()
+        with recorder.reading() as connection:
+            return recent_history(connection, params.window)
+
+    async def alert_act(self, params: AlertAct, actor: str) -> AlertReport:
+        """Raises FeedError where there is no such alert, or where its level can't be accepted."""
+        from store.alerts import reported
+        from store.judge.book import UnknownAlert
+
+        now = time.time()
+        answer = self._station.recorder.tell_judge(lambda judge: acted(judge, params, actor, now))
+        try:
+            alert = await asyncio.wrap_future(answer)
+        except (UnknownAlert, Refused) as error:
+            raise FeedError("bad_params", str(error)) from error
+        self._station.recorder.put(
+            ControlRecord(ts=now, actor=actor, action=f"alert_{params.act}", after={"alert": params.id})
+        )
+        assert isinstance(alert, Alert)
+        return reported(alert)
 
     async def stop(self, params: StopParams, actor: str) -> None:
         what = "station, gateway and engine" if params.everything else "the station; gateway and engine go on serving"
@@ -196,6 +231,26 @@ class Actions:
             store=station.options.store,
             engine_log=str(station.supervisor.log_path) if station.supervisor else None,
         )
+
+
+class Refused(Exception):
+    """The judge can't do that: says why."""
+
+
+def acted(judge: Judge, params: AlertAct, actor: str, now: float) -> Alert:
+    """Let the judge have the operator's word.
+
+    Raises:
+        UnknownAlert: there is no such alert.
+        Refused: nothing is known of the level that should be accepted.
+    """
+    if params.act == "acknowledge":
+        return judge.acknowledge(params.id, actor, now)
+    if params.act == "snooze":
+        return judge.snooze(params.id, now + params.seconds)
+    if not judge.accept_alert(params.id, now):
+        raise Refused(f"alert {params.id}: only the level of an acceptance alert can be accepted, once it is known")
+    return judge.alert(params.id)
 
 
 def _changed(before: PolicyState, params: PolicySet) -> PolicyState:

@@ -28,6 +28,12 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     api_key: str | None = None
+    metrics_port: int = 0
+    """Port of the station's own `/metrics` on 127.0.0.1; 0 for none."""
+    speedup_floor: float = 1.5
+    """Realised speedup of an engine below which the judge warns."""
+    scrape: str | None = None
+    """Address of the `/metrics` of a vLLM that somebody else runs: it is observed, and no engine started."""
     engine: bool = True
     """False: start no engine, only listen to engines that others start."""
     engine_args: list[str] = []

@@ -12,18 +12,24 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import duckdb
 
+from console.station.housekeeping import Housekeeping
 from engine.frames import Announcement, Frame
 from engine.records import ControlRecord, GapRecord
 from store.attribution import IngestCounts
 from store.buckets import UNATTRIBUTED
 from store.database import Store, StoreError
+from store.imports.observations import Observation
 from store.ingest import Ingest
+from store.judge.judge import Judge
+from store.judge.settings import JudgeSettings
 from store.preload import preload
+from store.retention import Keep
 from store.windows import LiveWindows
 
 log = logging.getLogger(__name__)
@@ -51,6 +57,12 @@ class Received(NamedTuple):
     at: float
 
 
+class Note(NamedTuple):
+    """A line for whoever reads the figures."""
+
+    text: str
+
+
 class Mark(NamedTuple):
     """A place in the queue: `reached` is set once all before it is in DuckDB, or was refused."""
 
@@ -58,13 +70,28 @@ class Mark(NamedTuple):
     last: bool = False
 
 
-Item = Received | Broken | GapRecord | ControlRecord
+class Told(NamedTuple):
+    """The operator's word to the judge; `answer` gets what it says, or why not."""
+
+    what: Callable[[Judge], object]
+    answer: Future[object]
+
+
+Item = Received | Broken | GapRecord | ControlRecord | Observation | Note | Told
 
 
 class Recorder:
     """`lock` guards the live windows: hold it to read them."""
 
-    def __init__(self, store: Store, ingest: Ingest, windows: LiveWindows, tell: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        ingest: Ingest,
+        windows: LiveWindows,
+        tell: Callable[[str, str], None],
+        keep: Keep | None = None,
+        settings: JudgeSettings | None = None,
+    ) -> None:
         self.store = store
         self.ingest = ingest
         self.windows = windows
@@ -76,6 +103,7 @@ class Recorder:
         self._urgent = threading.Event()
         self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
         self._flush_at = time.monotonic() + FLUSH_SECONDS
+        self.house = Housekeeping(store, windows, keep, settings)
         self._thread = threading.Thread(target=self._run, name="specdeck-recorder", daemon=True)
 
     def start(self) -> None:
@@ -116,6 +144,12 @@ class Recorder:
             return
         self._queue.put(item)
 
+    def tell_judge(self, what: Callable[[Judge], object]) -> Future[object]:
+        """Let the judge know something, on the thread that feeds it."""
+        answer: Future[object] = Future()
+        self._queue.put(Told(what, answer))
+        return answer
+
     def flush_and_wait(self, seconds: float = 30.0) -> bool:
         """Whether everything put before is in DuckDB now. Blocks: not for the event loop."""
         mark = Mark(threading.Event())
@@ -135,6 +169,7 @@ class Recorder:
             self.ingest.close()  # rows that still waited for their sequence
         except StoreError as error:
             log.error("the last records could not be written: %s", error)
+        self.house.save()
         self.store.close()
 
     def _run(self) -> None:
@@ -179,8 +214,20 @@ class Recorder:
             self.ingest.broken_message(item.reason)
         elif isinstance(item, GapRecord):
             self.ingest.gap(item)
+        elif isinstance(item, Observation):
+            self.ingest.observation(item)
+        elif isinstance(item, Note):
+            self.ingest.note(item.text)
+        elif isinstance(item, Told):
+            self._pass_on(item)
         else:
             self.ingest.control(item)
+
+    def _pass_on(self, told: Told) -> None:
+        try:
+            told.answer.set_result(self.house.tell(told.what))
+        except Exception as error:  # whoever asked is told; recording goes on
+            told.answer.set_exception(error)
 
     def _flush(self) -> None:
         try:
@@ -192,6 +239,7 @@ class Recorder:
                 self._tell("store", "recording again")
                 self.error = None
             self._flush_at = time.monotonic() + FLUSH_SECONDS
+            self.house.after_flush(self.lock)
 
     def _refused(self, error: Exception) -> None:
         remedy = "see that the disk has space and the file can be written"
@@ -203,8 +251,8 @@ class Recorder:
         self._flush_at = time.monotonic() + RETRY_SECONDS
 
 
-def open_recorder(path: Path, tell: Callable[[str, str], None]) -> Recorder:
-    """Open the store and everything that records into it.
+def open_recorder(path: Path, tell: Callable[[str, str], None], settings: JudgeSettings | None = None) -> Recorder:
+    """Open the store and everything that records into it. `settings`: of the judge.
 
     Raises:
         StoreBusy, NewerSchema, StoreError: as `Store.open`.
@@ -215,7 +263,7 @@ def open_recorder(path: Path, tell: Callable[[str, str], None]) -> Recorder:
         preload(windows, store.connection, time.time())
     except duckdb.Error as error:  # the figures of the last hours are then missing on the screen, nothing else
         log.warning("the live windows begin empty: %s", error)
-    return Recorder(store, Ingest(store, windows), windows, tell)
+    return Recorder(store, Ingest(store, windows), windows, tell, settings=settings)
 
 
 def _stored_counts(store: Store) -> IngestCounts:

@@ -16,6 +16,7 @@ from console.station.station import Station
 from engine.places import data_dir, runtime_dir
 from engine.sockets import Sockets
 from store.database import NewerSchema, StoreError
+from store.judge.settings import JudgeSettings
 
 OK: Final = 0
 BAD_INPUT: Final = 2
@@ -37,7 +38,7 @@ def run(options: StationOptions) -> int:
     events = EventLog()
     try:
         lock = StationLock(directory)
-        recorder = open_recorder(Path(options.store), events.tell)
+        recorder = open_recorder(Path(options.store), events.tell, JudgeSettings(speedup_floor=options.speedup_floor))
     except StationHeld as error:
         return _say(error, HELD)
     except NewerSchema as error:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
-from console.feed.messages import BucketView, EngineView, LossView, StoreView
+from console.feed.messages import AlertView, BucketView, EngineView, LossView, StoreView
 from console.station.engine_supervisor import EngineSupervisor
 from console.station.engines import KnownEngine
 from console.station.policy import PolicyBook
 from console.station.recorder import Recorder
+from console.station.scraper import LIMITS_OF_VIEW, WINDOW_SECONDS, Scraper, Seen
+from store.buckets import model_version
 from store.figures import Figures
+from store.imports.observations import Observation
+from store.judge.alerts import Alert
+from store.judge.sentence import sentence
+from store.observed import Observed, observed_buckets, observed_total
+from store.runs import observed_engine
 from store.windows import EngineLoad
 
 SNAPSHOT_SECONDS: Final = 0.25
+
+_WINDOW_LABEL: Final = f"{WINDOW_SECONDS / 60:.0f} min"
 
 
 def engine_view(
@@ -98,6 +108,90 @@ def figured(recorder: Recorder, engines: Iterable[str], now: float) -> Figured:
         total = recorder.windows.total(now)
         rate = recorder.windows.tokens_per_second(now)
     return Figured([as_feed(BucketView, window) for window in windows], total, rate, loads)
+
+
+def observed_view(scraper: Scraper, seen: Seen, now: float) -> EngineView:
+    """An engine of which only the counters are known. What they can't tell stays absent, and is said."""
+    sample, lost = seen.sample, scraper.lost(seen, now)
+    model = f" (model {sample.model})" if sample.model else ""
+    return EngineView(
+        engine=sample.engine,
+        owned=False,
+        state="lost" if lost else "serving",
+        detail=scraper.trouble(seen, now) or f"{LIMITS_OF_VIEW}{model}",
+        running=0 if lost else sample.running or 0,
+        waiting=0 if lost else sample.waiting or 0,
+        last_frame_age=max(0.0, now - sample.ts),
+        restarts=seen.restarts,
+    )
+
+
+def observed_figured(scraper: Scraper, now: float) -> Figured:
+    """The figures of what was observed recently: one row for each model version, pooled over everything else."""
+    recent = scraper.recent(now)
+    counted = [_counted(observation) for observation in recent]
+    buckets = [
+        BucketView(
+            key=found.key,
+            figures=found,
+            window_label=_WINDOW_LABEL,
+            last_seen=found.window.end if found.window is not None else now,
+        )
+        for found in observed_buckets(counted, ("model_version",))
+    ]
+    buckets.sort(key=lambda bucket: bucket.key.model_version or "")
+    present = {engine for engine, seen in scraper.engines.items() if not scraper.lost(seen, now)}
+    rate = _rate_now(seen for seen in recent if seen.engine in present)
+    return Figured(buckets, observed_total(counted), rate, {})
+
+
+def _counted(observation: Observation) -> Observed:
+    """As the store gives it back: under the model version that the ingest books it under."""
+    engine = observed_engine(observation.engine, "", observation.since, observation.model)
+    return Observed(
+        engine=observation.engine,
+        model_version=model_version(engine),
+        drafts=observation.drafts,
+        draft_tokens=observation.draft_tokens,
+        accepted_tokens=observation.accepted_tokens,
+        accepted_per_position=observation.accepted_per_position,
+        generation_tokens=observation.generation_tokens,
+        stretches=[(observation.since, observation.ts)],
+    )
+
+
+def _rate_now(recent: Iterable[Observation]) -> float | None:
+    """Tokens/s of all engines, each over its last stretch; None where no engine tells."""
+    last = {seen.engine: seen for seen in recent}
+    rates = [
+        seen.generation_tokens / (seen.ts - seen.since) for seen in last.values() if seen.generation_tokens is not None
+    ]
+    return sum(rates) if rates else None
+
+
+STATISTICAL: Final = frozenset({"drift", "shift", "speedup_floor", "failing_workload"})
+"""Alerts of the judge that the screen shows from it; the others it shows sooner, as plain facts."""
+
+
+def judged(alerts: Iterable[Alert]) -> list[AlertView]:
+    """Pending and firing alerts of the judge as the screen shows them."""
+    zone = datetime.now().astimezone().tzinfo
+    return [
+        AlertView(
+            kind=alert.kind,
+            severity=alert.severity,
+            state=alert.state,
+            text=sentence(alert, zone or UTC),
+            started=alert.pending_since if alert.started is None else alert.started,
+            ended=alert.ended,
+            bucket=alert.bucket,
+            id=alert.id,
+            acknowledged=alert.acknowledged,
+            snoozed_until=alert.snoozed_until,
+        )
+        for alert in alerts
+        if alert.kind in STATISTICAL
+    ]
 
 
 def store_view(recorder: Recorder) -> StoreView:

@@ -11,23 +11,37 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import zmq.asyncio
 
-from console.feed.messages import AlertView, Snapshot
+from console.feed.messages import EngineView, GatewayView, LossView, Snapshot
 from console.feed.server import FeedServer
 from console.statefile import StationInfo, state_path, write_station
 from console.station.actions import endpoints
 from console.station.engine_supervisor import EngineSupervisor
 from console.station.engines import KnownEngine
-from console.station.events import AlertBoard, EventLog
+from console.station.events import AlertBoard, Condition, EventLog
 from console.station.facts import Facts
 from console.station.gateway_supervisor import GatewaySupervisor
+from console.station.metrics_server import MetricsServer
 from console.station.options import OWNED_ENGINE, StationOptions
 from console.station.policy import PolicyBook, PolicyPublisher
 from console.station.recorder import Broken, Received, Recorder
-from console.station.snapshot import SNAPSHOT_SECONDS, engine_view, figured, loss_view, store_view
+from console.station.scraper import Scraper, read_address, scrape_seconds
+from console.station.snapshot import (
+    SNAPSHOT_SECONDS,
+    Figured,
+    engine_view,
+    figured,
+    judged,
+    loss_view,
+    observed_figured,
+    observed_view,
+    store_view,
+)
 from console.station.telemetry import TelemetryReceiver
 from engine.frames import Announcement, Frame
+from engine.policy import PolicyError, PolicyState
 from engine.records import GapRecord, PolicyMode
 from engine.sockets import Sockets
 
@@ -35,6 +49,15 @@ log = logging.getLogger(__name__)
 
 PUBLISH_SECONDS: Final = 1.0
 FORGET_AFTER_SECONDS: Final = 600.0
+
+_OBSERVES_ONLY: Final = "this station only observes: its engine's policy is set where that was started"
+
+
+class _FixedBook(PolicyBook):
+    """Of a station that only observes: nobody would hear of a change."""
+
+    def change(self, state: PolicyState) -> PolicyState:
+        raise PolicyError(_OBSERVES_ONLY)
 
 
 class Station:
@@ -51,15 +74,22 @@ class Station:
         self.started = time.time()
         self.engines: dict[str, KnownEngine] = {}
         self.context = zmq.asyncio.Context()
+        self.scraper: Scraper | None = None
+        if options.scrape is not None:
+            self.scraper = Scraper(read_address(options.scrape), recorder.put, self.tell, scrape_seconds())
         self.supervisor: EngineSupervisor | None = None
-        if options.engine:
+        if options.engine and self.scraper is None:
             self.supervisor = EngineSupervisor(options, sockets, logs / f"engine-{OWNED_ENGINE}.log", self.tell)
             self.engines[OWNED_ENGINE] = KnownEngine(OWNED_ENGINE, owned=True)
         self.gateway = GatewaySupervisor(options, sockets, self.context, logs / "gateway.log", self.tell)
         self.book = self._policy_book()
         self.publisher = PolicyPublisher(self.context, sockets, self.id, self.book)
-        self.receiver = TelemetryReceiver(self.context, sockets, self._take, self._take_broken)
+        self.receiver: TelemetryReceiver | None = None
+        if self.scraper is None:
+            self.receiver = TelemetryReceiver(self.context, sockets, self._take, self._take_broken)
         self.feed = FeedServer(self.context, sockets, endpoints(self))
+        self.metrics = MetricsServer(options.metrics_port, lambda: self._picture)
+        self._picture: Snapshot | None = None
         self._alerts = AlertBoard()
         self._facts = Facts()
         self._number = 0
@@ -89,14 +119,13 @@ class Station:
         await self._end(tasks)
 
     def _work(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        work = [
-            self.receiver.receive,
-            self.publisher.watch_subscriptions,
-            self._publish_policy,
-            self.feed.serve,
-            self._publish_snapshots,
-            self.gateway.run,
-        ]
+        work: list[Callable[[], Coroutine[Any, Any, None]]] = [self.feed.serve, self._publish_snapshots]
+        if self.receiver is not None:
+            work += [self.receiver.receive, self.publisher.watch_subscriptions, self._publish_policy, self.gateway.run]
+        if self.scraper is not None:
+            work.append(self.scraper.run)
+        if self.options.metrics_port:
+            work.append(self.metrics.run)
         return work if self.supervisor is None else [*work, self.supervisor.run]
 
     async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -127,14 +156,15 @@ class Station:
         state_path(self.sockets.directory, "station").unlink(missing_ok=True)
         self.feed.close()
         self.publisher.close()
-        self.receiver.close()
+        if self.receiver is not None:
+            self.receiver.close()
         self.context.term()
 
     def _write_state(self) -> None:
         info = StationInfo(
             station=self.id,
             store=self.options.store,
-            base_url=self.options.base_url,
+            base_url=self.options.base_url if self.scraper is None else self.scraper.shown,
             foreground=self.options.stop_all_on_signal,
         )
         write_station(self.sockets.directory, info, self.options.log or "")
@@ -145,7 +175,8 @@ class Station:
             # It died while no station looked: what lies between its last record and its successor is an outage.
             self.engines[OWNED_ENGINE].died_unseen(self.recorder.last_heard(OWNED_ENGINE))
             self.supervisor.last_broken = "engine and station were down"
-        return PolicyBook(
+        book = PolicyBook if self.scraper is None else _FixedBook
+        return book(
             state_path(self.sockets.directory, "policy"),
             PolicyMode(mode="static", k=self.options.max_k),
             owned=None if self.supervisor is None else OWNED_ENGINE,
@@ -219,7 +250,8 @@ class Station:
     async def _publish_snapshots(self) -> None:
         due = time.monotonic()
         while True:
-            await self.feed.publish(self.snapshot())
+            self._picture = self.snapshot()
+            await self.feed.publish(self._picture)
             due = max(due + SNAPSHOT_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
 
@@ -228,16 +260,11 @@ class Station:
         now = time.time()
         self._number += 1
         self._forget_gone(now)
-        figures = figured(self.recorder, self.engines, now)
-        views = [
-            engine_view(known, self._supervisor_of(known), self.book, figures.loads.get(known.engine), now)
-            for known in self.engines.values()
-        ]
-        gateway = self.gateway.view()
+        figures, views = self._shown(now)
+        gateway = self.gateway.view() if self.scraper is None else None
         loss = loss_view(self.recorder)
-        conditions = self._facts.conditions(views, self.engines, gateway, loss, self.recorder.error, now)
-        alerts: list[AlertView] = self._alerts.update(conditions, now)
-        shown = self.book.for_engine(OWNED_ENGINE) if self.supervisor is not None else self._first_state()
+        conditions = self._conditions(views, gateway, loss, now)
+        shown = self._shown_policy()
         return Snapshot(
             station=self.id,
             number=self._number,
@@ -253,12 +280,32 @@ class Station:
             loss=loss,
             total=figures.total,
             buckets=figures.buckets,
-            alerts=alerts,
+            alerts=[*judged(self.recorder.house.alerts), *self._alerts.update(conditions, now)],
             events=self.events.since()[-50:],
             tokens_per_second=figures.tokens_per_second,
             running=sum(view.running for view in views),
             waiting=sum(view.waiting for view in views),
         )
+
+    def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:
+        """Figures and engines: from telemetry, or as they are observed."""
+        if self.scraper is not None:
+            seen = self.scraper.engines.values()
+            return observed_figured(self.scraper, now), [observed_view(self.scraper, one, now) for one in seen]
+        figures = figured(self.recorder, self.engines, now)
+        views = [
+            engine_view(known, self._supervisor_of(known), self.book, figures.loads.get(known.engine), now)
+            for known in self.engines.values()
+        ]
+        return figures, views
+
+    def _conditions(
+        self, views: list[EngineView], gateway: GatewayView | None, loss: LossView, now: float
+    ) -> list[Condition]:
+        """What is wrong; of an observed engine only the scraper can say it."""
+        told = views if self.scraper is None else []
+        found = self._facts.conditions(told, self.engines, gateway, loss, self.recorder.error, now)
+        return found if self.scraper is None else [*found, *self.scraper.conditions(now)]
 
     def _forget_gone(self, now: float) -> None:
         """An engine of somebody else that was ended is no alarm for ever."""
@@ -270,6 +317,9 @@ class Station:
     def _supervisor_of(self, known: KnownEngine) -> EngineSupervisor | None:
         return self.supervisor if known.owned else None
 
-    def _first_state(self) -> Any:
-        """The policy to show where no engine is ours: that of the first one there is."""
-        return self.book.for_engine(next(iter(self.engines), ""))
+    def _shown_policy(self) -> PolicyState:
+        """That of our engine, else of the first one there is; of an observed engine none is known."""
+        if self.scraper is not None:
+            unknown = PolicyMode(mode="off", reason=_OBSERVES_ONLY)
+            return msgspec.structs.replace(self.book.state, policy=unknown, cap=None, fallback=False)
+        return self.book.for_engine(OWNED_ENGINE if self.supervisor is not None else next(iter(self.engines), ""))

@@ -151,7 +151,7 @@ def joint_of(rows: Sequence[Row]) -> Joint:
     known = columns[PROPOSED] != UNKNOWN
     return Joint(
         *(columns[place] for place in (K_ASKED, LIMIT, DRAFTED, ACCEPTED, CAUSE)),
-        ones, columns[EMITTED], np.where(known, columns[PROPOSED], 0), np.where(known, columns[DRAFTED], 0),
+        0 * ones, ones, columns[EMITTED], np.where(known, columns[PROPOSED], 0), np.where(known, columns[DRAFTED], 0),
     )  # fmt: skip
 
 

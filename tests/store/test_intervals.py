@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from store.counts import SequenceTotals, sum_by_sequence
+from store.counts import RATIO_UNIT, SequenceTotals, sum_by_sequence
 from store.intervals import acceptance_interval, effective_n
-from store.schema import RATIO_UNIT
 
 
 def totals(ratios: list[float], steps: list[int]) -> SequenceTotals:

@@ -11,17 +11,27 @@ from hypothesis import strategies as st
 
 from store.database import Store
 from store.ingest import Ingest
+from store.levels import LEVELS
 from store.rollup import roll_up
 from tests.store.builders import T0, engine, row, sequence, step
 
-RAW = """SELECT bucket, k_asked, limit_term, drafted, accepted, cause, count(*)::BIGINT, sum(emitted)::BIGINT
-         FROM rows GROUP BY ALL ORDER BY ALL"""
-ROLLED = """SELECT bucket, k_asked, limit_term, drafted, accepted, cause, sum(count)::BIGINT, sum(emitted)::BIGINT
-            FROM rollup_10s GROUP BY ALL ORDER BY ALL"""
-RAW_SEQUENCES = """SELECT bucket, sequence, count(*)::BIGINT, count(*) FILTER (cause <> 0 AND drafted > 0)
+KEYS = "bucket, k_asked, limit_term, drafted, accepted, cause, post_resume"
+RAW = f"SELECT {KEYS}, count(*)::BIGINT, sum(emitted)::BIGINT FROM rows GROUP BY ALL ORDER BY ALL"
+ROLLED = f"SELECT {KEYS}, sum(count)::BIGINT, sum(emitted)::BIGINT FROM rollup_{{}} GROUP BY ALL ORDER BY ALL"
+RAW_LOAD = """SELECT bucket, count(*)::BIGINT, sum(emitted)::BIGINT, sum(round(duration_ms * 1000))::BIGINT,
+                sum(emitted * decode_rows)::BIGINT, sum(emitted * context_tokens)::BIGINT
+              FROM rows JOIN steps ON step = steps.id WHERE cause <> 0 GROUP BY ALL ORDER BY ALL"""
+ROLLED_LOAD = """SELECT bucket, sum(count)::BIGINT, sum(emitted)::BIGINT, sum(duration_us)::BIGINT,
+                   sum(emitted_batch)::BIGINT, sum(emitted_context)::BIGINT
+                 FROM load_{} GROUP BY ALL ORDER BY ALL"""
+RAW_SEQUENCES = """SELECT bucket, sequence, count(*)::BIGINT, count(*) FILTER (cause <> 0 AND drafted > 0),
+                     count(*) FILTER (cause <> 0 AND drafted >= 2),
+                     coalesce(sum(least(accepted, 2)) FILTER (cause <> 0 AND drafted >= 2), 0)::BIGINT
                    FROM rows GROUP BY ALL ORDER BY ALL"""
-ROLLED_SEQUENCES = """SELECT bucket, sequence, sum(count)::BIGINT, sum(draft_steps)::BIGINT
+ROLLED_SEQUENCES = """SELECT bucket, sequence, sum(count)::BIGINT, sum(draft_steps)::BIGINT,
+                        coalesce(sum(reached[2]), 0)::BIGINT, coalesce(sum(matched[2]), 0)::BIGINT
                       FROM sequence_rollup_10s GROUP BY ALL ORDER BY ALL"""
+LONG_AFTER = T0 + 20_000
 
 
 def fetched(store: Store, query: str) -> list[tuple[Any, ...]]:
@@ -29,7 +39,9 @@ def fetched(store: Store, query: str) -> list[tuple[Any, ...]]:
 
 
 def agree(store: Store) -> None:
-    assert fetched(store, ROLLED) == fetched(store, RAW)
+    for level in LEVELS:
+        assert fetched(store, ROLLED.format(level.name)) == fetched(store, RAW)
+        assert fetched(store, ROLLED_LOAD.format(level.name)) == fetched(store, RAW_LOAD)
     assert fetched(store, ROLLED_SEQUENCES) == fetched(store, RAW_SEQUENCES)
 
 
@@ -44,11 +56,11 @@ def test_rollups_of_any_split_equal_the_raw_counts(times: list[float], flushes: 
         ingest.record(engine())
         ingest.record(sequence("a"))
         for number, offset in enumerate(times):  # in any order: what comes late is added to its cell
-            ingest.record(step(number, [row("a", d=number % 4, a=0)] * 2, ts=T0 + offset))
+            ingest.record(step(number, [row("a", d=number % 4, a=number % 4 // 2)] * 2, ts=T0 + offset))
             if number in flushes:
                 ingest.flush()
         ingest.close()
-        roll_up(store.connection, T0 + 1000)
+        roll_up(store.connection, LONG_AFTER)
         agree(store)
 
 
@@ -65,7 +77,7 @@ def test_a_killed_station_leaves_rollups_behind_that_the_next_one_completes(tmp_
         for record in (engine(ts=T0 + 60), sequence("b", ts=T0 + 60), step(90, [row("b")], ts=T0 + 90)):
             ingest.record(record)
         ingest.close()
-        roll_up(store.connection, T0 + 1000)
+        roll_up(store.connection, LONG_AFTER)
         agree(store)
 
 
@@ -76,7 +88,7 @@ def test_the_views_carry_the_metric_names(tmp_path: Path) -> None:
             ingest.record(record)
         ingest.record(step(60, [row("a", d=0, a=0)], ts=T0 + 60))
         ingest.close()
-        roll_up(store.connection, T0 + 1000)
+        roll_up(store.connection, LONG_AFTER)
         names = """alpha, pooled_acceptance, conditional_acceptance, mean_acceptance_length, committed_per_step,
                    waste_ratio, drafted_share"""
         ((*figures,),) = fetched(store, f"SELECT {names} FROM bucket_metrics")

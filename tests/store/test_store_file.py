@@ -12,9 +12,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from store import database, schema
-from store.database import NewerSchema, Store, StoreBusy, StoreError, migrate
+from store import migrations, schema
+from store.database import NewerSchema, Store, StoreBusy, StoreError
+from store.migrations import NoMigration, migrate
+from store.tables import TABLES
 from tests.store.builders import T0, engine, row, sequence, step
+
+NOW = schema.SCHEMA_VERSION
+NEXT = NOW + 1
 
 HOLDER = """
 import sys, time
@@ -81,7 +86,7 @@ def test_after_kill_9_the_store_opens_with_all_flushes_but_perhaps_the_last(tmp_
     assert steps >= flushed
     assert steps % 20 == 0, "a flush is whole or not there"
     assert rows == 5 * steps
-    assert comments == [(len(schema.TABLES),)]
+    assert comments == [(len(TABLES),)]
 
 
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -97,23 +102,23 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
 def test_an_older_schema_is_migrated_after_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "older.duckdb"
     Store.open(path).close()
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setitem(database.MIGRATIONS, 1, lambda c: c.execute("ALTER TABLE notes ADD COLUMN more INTEGER"))
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
+    monkeypatch.setitem(migrations.MIGRATIONS, NOW, lambda c: c.execute("ALTER TABLE notes ADD COLUMN more INTEGER"))
     with pytest.raises(StoreError, match="older"):
         Store.open(path, read_only=True)
     with Store.open(path) as store:
-        assert store.connection.execute("SELECT schema_version FROM meta").fetchall() == [(2,)]
+        assert store.connection.execute("SELECT schema_version FROM meta").fetchall() == [(NEXT,)]
         store.connection.execute("SELECT more FROM notes")
-    with duckdb.connect(str(tmp_path / "older.duckdb.schema1"), read_only=True) as copy:
-        assert copy.execute("SELECT schema_version FROM meta").fetchall() == [(1,)]
+    with duckdb.connect(str(tmp_path / f"older.duckdb.schema{NOW}"), read_only=True) as copy:
+        assert copy.execute("SELECT schema_version FROM meta").fetchall() == [(NOW,)]
 
 
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "older.duckdb"
     Store.open(path).close()
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setitem(database.MIGRATIONS, 1, lambda c: c.execute("DROP TABLE notes; SELECT no_such_thing"))
-    with pytest.raises(StoreError, match="schema1"):
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
+    monkeypatch.setitem(migrations.MIGRATIONS, NOW, lambda c: c.execute("DROP TABLE notes; SELECT no_such_thing"))
+    with pytest.raises(StoreError, match=f"schema{NOW}"):
         Store.open(path)
     monkeypatch.undo()
     with Store.open(path) as store:
@@ -121,7 +126,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_missing_migration_step_is_named() -> None:
-    with Store.memory() as store, pytest.raises(StoreError, match="schema 2 has no migration to 3"):
+    with Store.memory() as store, pytest.raises(NoMigration, match="schema 2 has no migration to 3"):
         migrate(store.connection, 1, 3, {1: lambda _: None})
 
 

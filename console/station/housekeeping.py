@@ -1,0 +1,77 @@
+"""What follows a flush, on the recorder's thread: old rows go, step times are fitted anew, new cells are judged."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+import duckdb
+
+from store.database import Store
+from store.judge.alerts import Alert
+from store.judge.judge import Judge
+from store.judge.settings import JudgeSettings
+from store.judging import Judging
+from store.retention import Keep, Retention
+from store.step_models import step_models
+from store.windows import LiveWindows
+
+log = logging.getLogger(__name__)
+
+FIT_SECONDS: Final = 10.0
+"""How often step times are fitted anew: a rollup's cell."""
+
+
+class Housekeeping:
+    """`alerts` and `views` are what the judge thinks now: new objects each time, for readers on other threads."""
+
+    def __init__(
+        self, store: Store, windows: LiveWindows, keep: Keep | None = None, settings: JudgeSettings | None = None
+    ) -> None:
+        self._reader = store.cursor()
+        self._windows = windows
+        self._retention = Retention(store.cursor(), store.path, keep)
+        self._judging = Judging(store.cursor(), settings)
+        self._fit_at = 0.0
+        self._models = step_models(self._reader)
+        self.alerts: list[Alert] = []
+        self._show()
+
+    def after_flush(self, lock: contextlib.AbstractContextManager[object]) -> None:
+        """`lock` guards the windows. What fails is tried again after the next flush: recording goes on."""
+        try:
+            self._retention.slice(time.time())
+            if time.monotonic() >= self._fit_at:
+                self._fit_at = time.monotonic() + FIT_SECONDS
+                self._models = step_models(self._reader)
+                with lock:
+                    self._windows.use_models(self._models)
+            self._judging.catch_up(self._models)
+        except duckdb.Error as error:
+            log.warning("the store's housekeeping waits: %s", next(iter(str(error).splitlines()), error))
+        self._show()
+
+    def tell(self, what: Callable[[Judge], object]) -> object:
+        """Let the operator's word reach the judge, and keep it at once.
+
+        Raises:
+            UnknownAlert: there is no such alert.
+            duckdb.Error: it can't be written.
+        """
+        answer = what(self._judging.judge)
+        self._judging.save()
+        self._show()
+        return answer
+
+    def save(self) -> None:
+        """Before the end: what the judge knows."""
+        try:
+            self._judging.save()
+        except duckdb.Error as error:
+            log.warning("what the judge knows could not be saved: %s", error)
+
+    def _show(self) -> None:
+        self.alerts = self._judging.judge.alerts()

@@ -1,0 +1,105 @@
+"""Alerts as the store keeps them: written as the judge changes them, read by whoever asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import msgspec
+
+from store.figures import BucketKey
+from store.judge.alerts import Alert, Cause, Changes, Evidence, Kind, Note, Severity, State
+from store.judge.sentence import sentence
+from store.sql import only_row
+
+
+class AlertReport(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert as `specdeck alerts --json` prints it. Times are Unix seconds."""
+
+    kind: Kind
+    severity: Severity
+    bucket: BucketKey | None
+    """None for alerts of a whole engine."""
+    state: State
+    started: float
+    """End of the first window that showed it."""
+    ended: float | None
+    evidence: Evidence
+    causes: list[Cause]
+    engine: str
+    id: int
+    text: str
+    acknowledged: str | None
+    snoozed_until: float | None
+
+
+class AlertHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """What `specdeck alerts --json` prints."""
+
+    alerts: list[AlertReport]
+
+
+def write_changes(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
+    """Keep the present version of each alert, inside the caller's transaction."""
+    for alert in changes.alerts:
+        connection.execute("DELETE FROM alerts WHERE id = ?", [alert.id])
+        key: tuple[Any, ...] = (None,) * 4 if alert.bucket is None else msgspec.structs.astuple(alert.bucket)
+        connection.execute(
+            "INSERT INTO alerts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                alert.id, alert.kind, alert.severity, alert.engine, *key, alert.state, alert.pending_since,
+                alert.started, alert.ended, sentence(alert), msgspec.json.encode(alert).decode(),
+            ],
+        )  # fmt: skip
+    for note in changes.notes:
+        connection.execute(
+            "INSERT INTO remarks VALUES (?, ?, ?, ?)",
+            [note.ts, note.kind, note.text, msgspec.json.encode(note).decode()],
+        )
+
+
+def read_alerts(connection: duckdb.DuckDBPyConnection, since: float = 0.0) -> list[Alert]:
+    """Alerts that fired and were not over before `since`, and pending ones, in the order of their beginning."""
+    rows = connection.execute(
+        """SELECT record FROM alerts WHERE (started IS NOT NULL OR state = 'pending')
+             AND (ended IS NULL OR ended >= ?) ORDER BY coalesce(started, pending_since), id""",
+        [since],
+    ).fetchall()
+    return [msgspec.json.decode(record, type=Alert) for (record,) in rows]
+
+
+def read_remarks(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> list[Note]:
+    """Remarks of moments in (start, end], in order."""
+    rows = connection.execute("SELECT record FROM remarks WHERE ts > ? AND ts <= ? ORDER BY ts", [start, end])
+    return [msgspec.json.decode(record, type=Note) for (record,) in rows.fetchall()]
+
+
+def reported(alert: Alert) -> AlertReport:
+    return AlertReport(
+        kind=alert.kind,
+        severity=alert.severity,
+        bucket=alert.bucket,
+        state=alert.state,
+        started=alert.pending_since if alert.started is None else alert.started,
+        ended=alert.ended,
+        evidence=alert.evidence,
+        causes=alert.causes,
+        engine=alert.engine,
+        id=alert.id,
+        text=sentence(alert),
+        acknowledged=alert.acknowledged,
+        snoozed_until=alert.snoozed_until,
+    )
+
+
+def recent_history(connection: duckdb.DuckDBPyConnection, window: float | None) -> AlertHistory:
+    """Those that were not over `window` seconds before the end of the record; None: all."""
+    if window is None:
+        return history(connection)
+    (last,) = only_row(connection, "SELECT greatest(max(ts), (SELECT max(up_to) FROM judge)) FROM steps")
+    return history(connection, 0.0 if last is None else last - window)
+
+
+def history(connection: duckdb.DuckDBPyConnection, since: float = 0.0) -> AlertHistory:
+    """All that fired, pending ones included."""
+    return AlertHistory(alerts=[reported(alert) for alert in read_alerts(connection, since)])

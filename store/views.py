@@ -1,0 +1,65 @@
+"""The views that carry the metric names, for whoever opens the file with any DuckDB client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.records import CAUSES, LIMITS
+from store.counts import PREFILL
+from store.levels import LEVELS
+
+
+def _names(values: tuple[str, ...], column: str) -> str:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return f"[{listed}][{column} + 1]"
+
+
+_SUMS = """
+  sum(count) FILTER (decode AND drafted > 0) AS steps,
+  sum(count) FILTER (decode) AS decode_rows,
+  coalesce(sum(count * drafted) FILTER (decode), 0) AS drafted,
+  coalesce(sum(count * accepted) FILTER (decode), 0) AS accepted,
+  sum(emitted) AS emitted,
+  sum(count * accepted / greatest(drafted, 1)) FILTER (decode AND drafted > 0)
+    / sum(count) FILTER (decode AND drafted > 0) AS alpha,
+  sum(count * accepted) FILTER (decode) / nullif(sum(count * drafted) FILTER (decode), 0) AS pooled_acceptance,
+  sum(count * accepted) FILTER (decode) / nullif(coalesce(sum(count * accepted) FILTER (decode), 0)
+    + coalesce(sum(count) FILTER (decode AND drafted > 0 AND accepted < drafted), 0), 0) AS conditional_acceptance,
+  1 + sum(count * accepted) FILTER (decode AND drafted > 0)
+    / sum(count) FILTER (decode AND drafted > 0) AS mean_acceptance_length,
+  sum(emitted) FILTER (decode) / nullif(sum(count) FILTER (decode), 0) AS committed_per_step,
+  1 - sum(count * accepted) FILTER (decode) / nullif(sum(count * drafted) FILTER (decode), 0) AS waste_ratio,
+  coalesce(sum(count) FILTER (decode AND drafted > 0), 0)
+    / nullif(sum(count) FILTER (decode), 0) AS drafted_share"""
+
+_KEYS = "b.engine, b.workload, b.context, b.temperature, b.model_version"
+
+VIEWS: Final[dict[str, tuple[str, str]]] = {
+    "row_facts": (
+        "Rows with everything spelled out: sequence, bucket, step, names of terms and causes",
+        f"""SELECT s.ts, {_KEYS}, q.name AS seq, s.number AS step, s.frame, s.duration_ms, s.k_verify, s.k_draft,
+  s.running, r.k_asked, {_names(LIMITS, "r.limit_term")} AS "limit", r.proposed, r.drafted, r.invalid, r.accepted,
+  r.emitted, r.context AS context_tokens, {_names(CAUSES, "r.cause")} AS cause, s.policy,
+  r.cause <> {PREFILL} AS decode_row, r.cause <> {PREFILL} AND r.drafted > 0 AS draft_step, r.post_resume
+FROM rows r JOIN steps s ON r.step = s.id JOIN sequences q ON r.sequence = q.id JOIN buckets b ON r.bucket = b.id""",
+    ),
+    "bucket_metrics": (
+        "Figures of each bucket over all raw rows; definitions as in the report (no intervals here)",
+        f"""SELECT {_KEYS}, any_value(f.sequences) AS sequences, {_SUMS}
+FROM (SELECT bucket, k_asked, drafted, accepted, cause <> {PREFILL} AS decode,
+        count(*) AS count, sum(emitted) AS emitted FROM rows GROUP BY ALL) r
+JOIN buckets b ON r.bucket = b.id
+JOIN (SELECT bucket, count(DISTINCT sequence) AS sequences FROM rows GROUP BY ALL) f ON f.bucket = r.bucket
+GROUP BY ALL""",
+    ),
+    **{
+        f"bucket_metrics_{level.name}": (
+            f"Figures of each bucket in each cell of {level.seconds} s, from the rollup (no intervals here)",
+            f"""SELECT r.cell, {_KEYS}, {_SUMS}
+FROM (SELECT cell, bucket, drafted, accepted, cause <> {PREFILL} AS decode, count, emitted
+      FROM rollup_{level.name}) r
+JOIN buckets b ON r.bucket = b.id GROUP BY ALL""",
+        )
+        for level in LEVELS
+    },
+}
