@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -103,7 +102,7 @@ def _timeline(answer: Answer, engine: str) -> Iterator[Record]:
     """Arrival, steps and finish of one answer; the steps spread evenly over the time that it took."""
     rows = list(_rows(answer))
     yield SequenceRecord(
-        engine, answer.name, answer.created, temperature=math.nan, prompt_tokens=answer.prompt_tokens,
+        engine, answer.name, answer.created, temperature=None, prompt_tokens=answer.prompt_tokens,
         request=answer.name,
     )  # fmt: skip
     prefill_ms = answer.prefill_ms or STEP_MS

@@ -1,8 +1,6 @@
 """vLLM's answers to completion and chat requests, with `metrics.speculative_decoding` in them, as trace records.
 
-The server writes it under `--per-request-spec-decode-metrics detailed` (`SpeculativeDecodingMetrics` in
-vllm/entrypoints/generate/base/protocol.py of vLLM 0.32). A file holds one answer, a JSON list of them, or one a line
-(also as `data:` lines of a stream, or as a batch run writes them).
+The server writes it under `--per-request-spec-decode-metrics detailed`.
 """
 
 from __future__ import annotations
@@ -16,8 +14,8 @@ import msgspec
 
 from engine.records import Record
 from store.imports.errors import ImportFailed
+from store.imports.response_files import Metrics, Place, Response, Speculation, Usage, responses
 from store.imports.response_trace import TOKEN_LIMIT, Answer, records_of
-from store.imports.texts import decoded, read
 from store.imports.times import LATEST
 
 OPTION: Final = "--per-request-spec-decode-metrics detailed"
@@ -34,65 +32,6 @@ class Imported(NamedTuple):
     notes: list[str]
 
 
-class _Speculation(msgspec.Struct):
-    num_spec_tokens: int | None = None
-    num_spec_steps: int | None = None
-    per_step_drafted: list[int] | None = None
-    per_step_accepted: list[int] | None = None
-
-
-class _Metrics(msgspec.Struct):
-    speculative_decoding: _Speculation | None = None
-    queue_time_ms: float | None = None
-    time_to_first_token_ms: float | None = None
-    generation_time_ms: float | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Choice(msgspec.Struct):
-    finish_reason: str | None = None
-
-
-class _Response(msgspec.Struct):
-    id: str | None = None
-    object: str | None = None
-    created: float | None = None
-    model: str | None = None
-    system_fingerprint: str | None = None
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    metrics: _Metrics | None = None
-    response: _BatchPart | None = None
-
-    @property
-    def speculation(self) -> _Speculation | None:
-        return self.metrics.speculative_decoding if self.metrics else None
-
-    @property
-    def is_bare(self) -> bool:
-        """As all pieces of a streamed answer are but the last, which tells of the whole."""
-        return self.usage is None and self.metrics is None
-
-
-class _BatchPart(msgspec.Struct):
-    body: _Response | None = None
-
-
-class _Place(NamedTuple):
-    """Where an answer stands: in a line of a file, or as the n-th of its list."""
-
-    file: Path
-    line: int | None
-    nth: int
-
-    def failed(self, what: str) -> ImportFailed:
-        return ImportFailed(self.file, self.line, what if self.line else f"answer {self.nth}: {what}")
-
-
 def read_responses(files: Sequence[Path]) -> Imported:
     """All answers of `files` as one trace. Those without the metrics are left out, with a note.
 
@@ -104,7 +43,7 @@ def read_responses(files: Sequence[Path]) -> Imported:
     mute: list[str] = []
     seen = 0
     for file in files:
-        for place, response in _responses(file, notes):
+        for place, response in responses(file, notes):
             if response.is_bare and (response.object or "").endswith(".chunk"):
                 continue
             seen += 1
@@ -122,52 +61,7 @@ def read_responses(files: Sequence[Path]) -> Imported:
     return Imported(records_of(list(answers.values())), notes + _about(answers.values()))
 
 
-def _responses(file: Path, notes: list[str]) -> Iterator[tuple[_Place, _Response]]:
-    data = decoded(read(file), file).encode()
-    try:
-        msgspec.json.decode(data, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        yield from _lines(file, data, notes)
-        return
-    if not data.lstrip().startswith(b"["):
-        yield _Place(file, 1, 1), _parsed(data, _Place(file, 1, 1))
-        return
-    for nth, raw in enumerate(msgspec.json.decode(data, type=list[msgspec.Raw]), 1):
-        place = _Place(file, None, nth)
-        yield place, _parsed(bytes(raw), place)
-
-
-def _lines(file: Path, data: bytes, notes: list[str]) -> Iterator[tuple[_Place, _Response]]:
-    """One answer a line. What was being written when the file was taken is dropped, with a note."""
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        line = line.strip()
-        text = line.removeprefix(b"data:").strip()
-        if not text or text == b"[DONE]":
-            continue
-        place = _Place(file, number, number)
-        try:
-            response = _parsed(text, place)
-        except ImportFailed as error:
-            if number == 1 or number < len(lines) or isinstance(error.__cause__, msgspec.ValidationError):
-                raise
-            notes.append(f"{file}: line {number} is cut off: dropped")
-            continue
-        if text == line or not response.is_bare:
-            yield place, response
-
-
-def _parsed(text: bytes, place: _Place) -> _Response:
-    try:
-        response = msgspec.json.decode(text, type=_Response)
-    except msgspec.ValidationError as error:
-        raise place.failed(f"no answer of vLLM: {error}") from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise place.failed(f"not JSON ({error}): give answers as vLLM sends them") from error
-    return response.response.body if response.response and response.response.body else response
-
-
-def _answer(response: _Response, place: _Place) -> Answer | None:
+def _answer(response: Response, place: Place) -> Answer | None:
     """The answer, where it carries what each of its steps did."""
     speculation = response.speculation
     if speculation is None or not _is_detailed(speculation):
@@ -175,7 +69,7 @@ def _answer(response: _Response, place: _Place) -> Answer | None:
     drafted, accepted = speculation.per_step_drafted or [], speculation.per_step_accepted or []
     if len(drafted) != len(accepted):
         raise place.failed(f"per_step_drafted has {len(drafted)} entries, per_step_accepted {len(accepted)}")
-    usage, metrics = response.usage or _Usage(), response.metrics or _Metrics()
+    usage, metrics = response.usage or Usage(), response.metrics or Metrics()
     if response.created is None or not 0 < response.created < LATEST:
         raise place.failed("`created` is no time in Unix seconds: give answers as vLLM sends them")
     reasons = [choice.finish_reason for choice in response.choices or [] if choice.finish_reason]
@@ -200,13 +94,13 @@ def _answer(response: _Response, place: _Place) -> Answer | None:
     )
 
 
-def _is_detailed(speculation: _Speculation) -> bool:
+def _is_detailed(speculation: Speculation) -> bool:
     """Whether steps are told one by one, or there were none."""
     told = speculation.per_step_drafted is not None or speculation.per_step_accepted is not None
     return told or speculation.num_spec_steps == 0
 
 
-def _checked(tokens: int, name: str, place: _Place, most: int = TOKEN_LIMIT) -> int:
+def _checked(tokens: int, name: str, place: Place, most: int = TOKEN_LIMIT) -> int:
     if not 0 <= tokens <= most:
         raise place.failed(f"{name} is {tokens}, which is no number of tokens")
     return tokens

@@ -24,7 +24,7 @@ from console.statefile import RunningStation, StationInfo
 from console.station.options import StationOptions, write_options
 from engine.doctor import Check
 from engine.records import ControlRecord, Record
-from store.bundle import PARTS, README, TRACE
+from store.bundle.contents import PARTS, README, TRACE
 from store.database import Store
 from store.export import export
 from store.figures import Report

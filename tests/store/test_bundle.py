@@ -25,24 +25,17 @@ from engine.records import (
     StateRecord,
     StepRecord,
 )
-from store import bundle as module
-from store.bundle import (
-    PARTS,
-    README,
-    TRACE,
-    Bundle,
-    BundleError,
-    json_part,
-    learn_trace,
-    log_part,
-    redact_trace,
-    versions,
-    write_bundle,
-)
+from store.bundle import archive as module
+from store.bundle.archive import BundleError, write_bundle
+from store.bundle.contents import PARTS, README, TRACE, Bundle
+from store.bundle.parts import json_part, learn_trace, log_part, redact_trace
+from store.bundle.readme import readme
+from store.bundle.versions import versions
 from store.database import Store
 from store.export import ExportError, export
 from store.records import stored_records
-from store.redact import Private, Redactor
+from store.redact.private import Private
+from store.redact.redactor import Redactor
 from store.replay import replay_headless
 from store.report import report
 from store.source import open_source
@@ -183,7 +176,7 @@ def test_its_readme_says_what_is_in_it_what_is_missing_and_why(tmp_path: Path, p
     assert "never hold a prompt or an answer" in text
     assert "specdeck replay FILE" in text
     assert "tag-1" in text
-    assert "tag-1" not in module.readme(Bundle("x", parts, {}, tags_kept=True), T0)
+    assert "tag-1" not in readme(Bundle("x", parts, {}, tags_kept=True), T0)
     assert set(PARTS) >= set(parts)
 
 
@@ -268,7 +261,9 @@ def test_versions_come_without_loading_what_they_are_of() -> None:
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
     assert found["cores"] == os.cpu_count()
     assert found["memory_bytes"] > 2**28
-    script = "from store.bundle import versions; versions(); import sys; print({'vllm', 'torch'} & set(sys.modules))"
+    script = (
+        "import sys; from store.bundle.versions import versions; versions(); print({'vllm', 'torch'} & {*sys.modules})"
+    )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"
 
 
@@ -352,8 +347,8 @@ def test_a_cut_does_not_take_what_the_operator_had_set_for_a_mismatch(tmp_path: 
         assert report(cut.connection, source="x").mismatches == []
 
 
-def test_only_a_trace_can_begin_at_a_moment(recorded: Store, tmp_path: Path) -> None:
-    for name in ("a.duckdb", "a.csv", "a"):
+def test_only_a_trace_or_a_store_can_begin_at_a_moment(recorded: Store, tmp_path: Path) -> None:
+    for name in ("a.csv", "a"):
         with pytest.raises(ExportError, match="JSONL"):
             export(recorded.connection, tmp_path / name, since=T0)
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def test_the_engine_and_the_sequence_are_what_the_answer_tells_of_them(tmp_path:
     assert (engine.engine, engine.target, engine.vllm, engine.max_k) == ("import:SmolLM2", "SmolLM2", "0.32.0", 4)
     assert isinstance(sequence, SequenceRecord)
     assert (sequence.seq, sequence.request, sequence.ts, sequence.prompt_tokens) == ("cmpl-1", "cmpl-1", CREATED, 100)
-    assert (sequence.workload, math.isnan(sequence.temperature)) == (None, True)
+    assert (sequence.workload, sequence.temperature) == (None, None)
     assert isinstance(finish, FinishRecord)
     assert (finish.reason, finish.output_tokens) == ("stop", 12)
 
@@ -251,26 +250,30 @@ def test_names_stay_what_they_are(tmp_path: Path) -> None:
 # What is broken
 
 
+def altered(after: str, before: str = "[4, 4, 3, 4]") -> str:
+    return json.dumps(response(STEPS)).replace(before, after)
+
+
 @pytest.mark.parametrize(
     ("line", "what"),
     [
         ("{", "not JSON"),
         pytest.param('{"x": ' + "[" * 10_000, "not JSON", id="deep"),
-        ("\x00", "not JSON"),
+        pytest.param("\x00", "not JSON", id="zero byte"),
         ("[1, 2]", "no answer of vLLM"),
         ("7", "no answer of vLLM"),
         ('{"metrics": 3}', "no answer of vLLM"),
         ('{"id": 3}', "no answer of vLLM"),
-        (json.dumps(response(STEPS, created=None)), "`created`"),
-        (json.dumps(response(STEPS, created=-1)), "`created`"),
-        (json.dumps(response(STEPS, created=1e12)), "`created`"),
-        (json.dumps(response(STEPS, 10**9)), "completion_tokens is 1000000000"),
-        (json.dumps(response(STEPS, -1)), "completion_tokens is -1"),
-        (json.dumps(response(STEPS)).replace("[4, 4, 3, 4]", "[4, 4, 3]"), "per_step_drafted has 3 entries"),
-        (json.dumps(response(STEPS)).replace("[4, 4, 3, 4]", "null"), "per_step_drafted has 0 entries"),
-        (json.dumps(response(STEPS)).replace("[4, 4, 3, 4]", "[4, 4, 3.5, 4]"), "no answer of vLLM"),
-        (json.dumps(response(STEPS)).replace("[4, 4, 3, 4]", "[4, 4, NaN, 4]"), "not JSON"),
-        (json.dumps(response(STEPS)).replace('_tokens": 4', '_tokens": 9999'), "num_spec_tokens is 9999"),
+        pytest.param(json.dumps(response(STEPS, created=None)), "`created`", id="no time"),
+        pytest.param(json.dumps(response(STEPS, created=-1)), "`created`", id="time below 0"),
+        pytest.param(json.dumps(response(STEPS, created=1e12)), "`created`", id="time too late"),
+        pytest.param(json.dumps(response(STEPS, 10**9)), "completion_tokens is 1000000000", id="too many tokens"),
+        pytest.param(json.dumps(response(STEPS, -1)), "completion_tokens is -1", id="tokens below 0"),
+        pytest.param(altered("[4, 4, 3]"), "per_step_drafted has 3 entries", id="one step short"),
+        pytest.param(altered("null"), "per_step_drafted has 0 entries", id="no steps"),
+        pytest.param(altered("[4, 4, 3.5, 4]"), "no answer of vLLM", id="half a token"),
+        pytest.param(altered("[4, 4, NaN, 4]"), "not JSON", id="not a number"),
+        pytest.param(altered('_tokens": 9999', '_tokens": 4'), "num_spec_tokens is 9999", id="K too large"),
     ],
 )
 def test_a_broken_answer_is_named(tmp_path: Path, line: str, what: str) -> None:
