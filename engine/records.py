@@ -96,7 +96,8 @@ class SequenceRecord(msgspec.Struct, frozen=True, tag="sequence", tag_field="typ
     seq: str
     ts: float
     workload: str | None = None
-    temperature: float = 0.0
+    temperature: float | None = 0.0
+    """None where nobody knows it."""
     prompt_tokens: int = 0
     disable_speculation: bool = False
     lane: Lane = "speculative"

@@ -68,6 +68,22 @@ def read_alerts(connection: duckdb.DuckDBPyConnection, since: float = 0.0) -> li
     return [msgspec.json.decode(record, type=Alert) for (record,) in rows]
 
 
+def orphaned(connection: duckdb.DuckDBPyConnection, ts: float) -> list[Alert]:
+    """Alerts that were pending or firing when their judge was lost, as they ended at `ts`."""
+    rows = connection.execute("SELECT record FROM alerts WHERE state <> 'resolved' ORDER BY id").fetchall()
+    cause = Cause("gone", "what the judge knew was lost", ts)
+    return [
+        msgspec.structs.replace(alert, state="resolved", ended=ts, causes=[*alert.causes, cause])
+        for alert in (msgspec.json.decode(record, type=Alert) for (record,) in rows)
+    ]
+
+
+def next_number(connection: duckdb.DuckDBPyConnection) -> int:
+    """One more than any alert has."""
+    (last,) = only_row(connection, "SELECT coalesce(max(id), 0) FROM alerts")
+    return int(last) + 1
+
+
 def read_remarks(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> list[Note]:
     """Remarks of moments in (start, end], in order."""
     rows = connection.execute("SELECT record FROM remarks WHERE ts > ? AND ts <= ? ORDER BY ts", [start, end])

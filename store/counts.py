@@ -68,7 +68,7 @@ class Joint:
         """Σ count · column over the keys `where`."""
         return int((self.count * column)[where].sum())
 
-    def take(self, where: Bools) -> Joint:
+    def take(self, where: Bools | Ints) -> Joint:
         return Joint(*(getattr(self, name)[where] for name in JOINT_COLUMNS))
 
 

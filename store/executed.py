@@ -38,6 +38,8 @@ class ExecutedSteps:
     batch: Ints
     k: Ints
     limit: Ints
+    over: bool
+    """Another run of the engine has followed."""
 
 
 def judge(
@@ -96,7 +98,7 @@ def find_mismatches(steps: ExecutedSteps, controls: list[tuple[float, PolicyMode
             yield Mismatch(
                 engine=steps.engine,
                 started=float(steps.ts[first + begin]),
-                ended=None if first + stop == len(steps.ts) else float(steps.ts[first + stop - 1]),
+                ended=_ended(steps, first + stop),
                 configured=msgspec.to_builtins(configured),
                 resolved=msgspec.to_builtins(resolved),
                 executed=int(np.bincount(executed).argmax()),
@@ -106,12 +108,17 @@ def find_mismatches(steps: ExecutedSteps, controls: list[tuple[float, PolicyMode
             yield Mismatch(
                 engine=steps.engine,
                 started=max(started, steps.record.ts),
-                ended=None if last == len(steps.ts) else float(steps.ts[last - 1]),
+                ended=_ended(steps, last),
                 configured=msgspec.to_builtins(configured),
                 resolved=msgspec.to_builtins(resolved),
                 executed=int(steps.k[last - 1]),
                 reason=resolved.reason,
             )
+
+
+def _ended(steps: ExecutedSteps, stop: int) -> float | None:
+    """End of a stretch that stops before the step at `stop`; None where it may still go on."""
+    return None if stop == len(steps.ts) and not steps.over else float(steps.ts[stop - 1])
 
 
 def expected_k(mode: PolicyMode, batch: Ints) -> Ints:
@@ -164,7 +171,8 @@ def _mode_controls(connection: duckdb.DuckDBPyConnection) -> list[tuple[float, P
 
 
 def _runs(connection: duckdb.DuckDBPyConnection, since: float, end: float) -> Iterator[ExecutedSteps]:
-    for number, text in connection.execute("SELECT id, record FROM engines ORDER BY id").fetchall():
+    runs = "SELECT id, record, id < max(id) OVER (PARTITION BY engine) FROM engines ORDER BY id"
+    for number, text, over in connection.execute(runs).fetchall():
         record = msgspec.json.decode(text, type=EngineRecord)
         fixed = record.batch_k == "fixed" or record.data_parallel_size > 1
         columns = connection.execute(_ASKED if fixed else _DRAFTED, [number, since, end]).fetchnumpy()
@@ -179,6 +187,7 @@ def _runs(connection: duckdb.DuckDBPyConnection, since: float, end: float) -> It
                 batch=np.r_[running[:1], running[:-1]] if fixed else running,
                 k=columns["k"].astype(np.int64),
                 limit=columns["term"].astype(np.int64),
+                over=over,
             )
 
 

@@ -11,14 +11,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import duckdb
 import msgspec
 
-from store import schema
+from store import progress, schema
 from store.database import StoreError
 from store.records import stored_records
+from store.rollup import rolled_up_to
 from store.sql import first_row, only_row
 from store.tables import TABLES
 from store.trace import TraceWriter
@@ -61,15 +62,18 @@ def export(
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
     Args:
-        since: Unix seconds; only what is newer, as a JSONL trace (`store.records`). None: everything.
+        since: Unix seconds. A JSONL trace then holds only what is newer (`store.records`); a `.duckdb` holds all but
+            steps and rows that are older and rolled up, as if they had had their time. None: everything.
 
     Raises:
-        ExportError: `out` exists, can't be written, or is no JSONL trace though `since` is given.
+        ExportError: `out` exists, can't be written, or is of another kind though `since` is given.
     """
     out = Path(out)
     chosen = kind or kind_of(out)
-    if since is not None and chosen != "jsonl":
-        raise ExportError(f"{out}: only a JSONL trace can begin at a moment; name it .jsonl or .jsonl.zst")
+    if since is not None and chosen not in ("jsonl", "duckdb"):
+        raise ExportError(
+            f"{out}: only a JSONL trace and a store can begin at a moment; name it .jsonl, .jsonl.zst or .duckdb"
+        )
     if out.exists():
         raise ExportError(f"{out}: exists; choose another name, or remove it first")
     partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
@@ -86,19 +90,54 @@ def export(
     return ExportResult(str(out), chosen, sum(file.stat().st_size for file in files))
 
 
-def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path, _: float | None) -> None:
+def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:
     # Made by our own definitions: DuckDB's COPY FROM DATABASE leaves the comments on columns behind.
     with duckdb.connect(str(path)) as made:
         schema.create(made)
     (origin,) = only_row(cursor, "SELECT current_database()")
-    cursor.execute(f"ATTACH {_quoted(path)} AS exported")
+    cursor.execute(f"ATTACH {_quoted(path)} AS exported (READ_WRITE)")  # also from a store opened for reading only
     try:
         with _snapshot(cursor):
+            newer = _NEWER if since is not None else {}
+            if since is not None:
+                _mark(cursor, since)
             for table in TABLES:
-                cursor.execute(f'INSERT INTO exported.{table} SELECT * FROM "{origin}".{table}')
+                cursor.execute(f'INSERT INTO exported.{table} FROM "{origin}".{table} {newer.get(table, "")}')
+            if since is not None:
+                _say_what_is_gone(cursor)
         cursor.execute("CHECKPOINT exported")
     finally:
         cursor.execute("DETACH exported")
+
+
+_NEWER: Final = {
+    "rows": "WHERE step > getvariable('last')",
+    "steps": "WHERE id > getvariable('last')",
+    "quarantine": "WHERE step > getvariable('last')",
+    "finishes": "WHERE ts > getvariable('edge')",
+    "sequences": """WHERE ts > getvariable('edge') OR id IN (SELECT sequence FROM rows WHERE step > getvariable('last'))
+      OR id IN (SELECT sequence FROM finishes WHERE ts > getvariable('edge'))""",
+}
+
+
+def _mark(cursor: duckdb.DuckDBPyConnection, since: float) -> None:
+    """Where a copy's steps begin: nothing is left out that is not rolled up."""
+    last, edge = only_row(
+        cursor,
+        "SELECT coalesce(max(id), 0), coalesce(max(ts), 0) FROM steps WHERE ts < ?",
+        [min(since, rolled_up_to(cursor))],
+    )
+    last = max(int(last), int(progress.up_to(cursor, progress.LAST_STEP)))
+    edge = max(edge, progress.up_to(cursor, progress.RAW_FROM))
+    cursor.execute(f"SET VARIABLE last = {last}")
+    cursor.execute(f"SET VARIABLE edge = {edge!r}::DOUBLE")
+
+
+def _say_what_is_gone(cursor: duckdb.DuckDBPyConnection) -> None:
+    """In the copy, as retention says it of a store."""
+    for name, variable in ((progress.RAW_FROM, "edge"), (progress.LAST_STEP, "last")):
+        cursor.execute("DELETE FROM exported.progress WHERE name = ?", [name])
+        cursor.execute(f"INSERT INTO exported.progress VALUES (?, getvariable('{variable}'))", [name])
 
 
 def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:

@@ -48,7 +48,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     model_version: str | None = None
     engine: str | None = None
     sequences: int | None
-    """None, as everything that needs rows, where only an engine's counters are known."""
+    """None, as everything that needs rows, where only an engine's counters are known; and where the rows are older than
+    what is kept of their sequences."""
     steps: int
     """Draft steps: decode rows that drafted something."""
     decode_rows: int | None

@@ -14,7 +14,8 @@ import numpy as np
 from engine.step_time.load import LoadSums
 from store import progress
 from store.counts import PREFILL, Bools, Ints, Joint, SequenceTotals, sum_by_sequence
-from store.levels import CELL_SECONDS, LEVELS
+from store.levels import CELL_SECONDS, LEVELS, Level
+from store.places import Places
 from store.rollup import (
     DRAFT_STEP,
     JOINT_KEYS,
@@ -27,6 +28,7 @@ from store.rollup import (
     rolled_up_to,
 )
 from store.segments import Stretch, split
+from store.sql import only_row
 
 TOTAL_COLUMNS: Final = "count, draft_steps, ratio"
 JOINT_COLUMNS: Final = "count, emitted, proposed, proposed_drafted"
@@ -36,58 +38,76 @@ _LOAD_NAMES: Final = (
 )  # fmt: skip
 LOAD_COLUMNS: Final = "count, emitted, duration_us, emitted_batch, emitted_context, prefill"
 
+_LARGEST: Final = 2**63 - 1
+"""Sums are exact as BIGINT, where DuckDB's own sum would come out as a floating number. What is larger is no count."""
+
 _CELL: Final = f"(floor(ts / {CELL_SECONDS}) * {CELL_SECONDS})::BIGINT AS cell"
 
 
-def stretch_of(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> Stretch:
-    """How this store reads (start, end]."""
-    return split(
-        start,
-        end,
-        progress.up_to(connection, progress.RAW_FROM),
-        [rolled_up_to(connection, level) for level in LEVELS],
-        [progress.up_to(connection, f"kept_{level.name}") for level in LEVELS],
+def stretch_of(
+    connection: duckdb.DuckDBPyConnection, start: float, end: float, coarsest: Level = LEVELS[-1]
+) -> Stretch:
+    """How this store reads (start, end]: in cells no larger than those of `coarsest`, where they are still there."""
+    kept = [progress.up_to(connection, f"kept_{level.name}") for level in LEVELS]
+    needed = next((place for place, since in enumerate(kept) if since <= start), len(LEVELS) - 1)
+    largest = max(needed, LEVELS.index(coarsest))
+    rolled = [rolled_up_to(connection, level) if place <= largest else 0.0 for place, level in enumerate(LEVELS)]
+    return split(start, end, progress.up_to(connection, progress.RAW_FROM), rolled, kept)
+
+
+def rows_ever(connection: duckdb.DuckDBPyConnection, workload: str | None = None) -> int:
+    """Rows that were recorded, whether or not they are still kept one by one. `workload`: only of this tag."""
+    stretch = stretch_of(connection, -math.inf, math.inf)
+    inside = "" if workload is None else "WHERE bucket IN (SELECT id FROM buckets WHERE workload = $workload)"
+    parts = [f"SELECT bucket, 1 AS count FROM {_raw(stretch)}"]
+    parts += [f"SELECT bucket, count FROM {cells}" for cells in _cells(stretch, "rollup")]
+    (rows,) = only_row(
+        connection,
+        f"SELECT coalesce(sum(count), 0)::BIGINT FROM ({' UNION ALL '.join(parts)}) {inside}",
+        {} if workload is None else {"workload": workload},
     )
+    return int(rows)
 
 
 class Counts:
-    """Joint histogram, totals per sequence and load of every bucket over one stretch."""
+    """Joint histogram, totals per sequence and load of every bucket over one stretch.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, stretch: Stretch) -> None:
+    Args:
+        load: the same stretch, read from cells that are no longer than a block.
+        block: seconds of a block of time that speedups are clustered by; see `store.blocks`.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stretch: Stretch, load: Stretch, block: int) -> None:
         joint = _columns(connection, summed(JOINT_KEYS, JOINT_COLUMNS, joint_parts(stretch)))
-        self._bucket, self._joint = joint[0], Joint(*joint[1:])
+        self._bucket, self._joint = Places(joint[0]), Joint(*joint[1:])
         totals = _columns(connection, summed("bucket, sequence", TOTAL_COLUMNS, total_parts(stretch)))
-        self._of_sequence, self._totals = totals[0], totals[1:]
-        load = _columns(connection, summed(f"cell, {LOAD_KEYS}", LOAD_COLUMNS, load_parts(stretch)))
-        self._of_load, self._load = load[1], [load[0], *load[2:]]
-        self.bucket_limit = int(self._bucket.max()) + 1 if len(self._bucket) else 0
+        self._of_sequence, self._totals = Places(totals[0]), totals[1:]
+        loads = _columns(connection, summed(f"cell // {block} AS block, {LOAD_KEYS}", LOAD_COLUMNS, load_parts(load)))
+        self._of_load, self._load = Places(loads[1]), [loads[0], *loads[2:]]
+        self.bucket_limit = self._bucket.limit
 
     def any(self, members: Bools) -> bool:
         """Whether there are rows in the buckets that `members` (indexed by bucket) marks."""
-        return bool(self._inside(members, self._bucket).any())
+        return bool(len(self._bucket.of(members)))
 
     def joint(self, members: Bools) -> Joint:
-        return self._joint.take(self._inside(members, self._bucket))
+        return self._joint.take(self._bucket.of(members))
 
     def sequences(self, members: Bools) -> SequenceTotals:
         """Totals of each sequence over all its rows in these buckets."""
-        inside = self._inside(members, self._of_sequence)
+        inside = self._of_sequence.of(members)
         return sum_by_sequence(*(column[inside] for column in self._totals))
 
     def load(self, members: Bools) -> LoadSums:
-        inside = self._inside(members, self._of_load)
+        inside = self._of_load.of(members)
         columns = dict(zip(_LOAD_NAMES, (column[inside] for column in self._load), strict=True))
         duration = columns.pop("duration_us") / 1000
         return LoadSums.of(**columns, duration_ms=duration)
 
-    def _inside(self, members: Bools, buckets: Ints) -> Bools:
-        inside: Bools = members[: self.bucket_limit][buckets]
-        return inside
-
 
 def summed(keys: str, columns: str, parts: list[str]) -> str:
     """The query that adds up parts of the same columns."""
-    sums = ", ".join(f"sum({column})" for column in columns.split(", "))
+    sums = ", ".join(f"least(sum({column}), {_LARGEST})::BIGINT" for column in columns.split(", "))
     return f"SELECT {keys}, {sums} FROM ({' UNION ALL '.join(parts)}) GROUP BY ALL"
 
 

@@ -49,16 +49,19 @@ def import_files(
     """
     if kind == "vllm-response":
         imported, sequences = read_responses(files), 0
+        times: list[float] = []
         for record in imported.records:
             ingest.record(record)
+            times.append(record.ts)
             sequences += isinstance(record, SequenceRecord)
         result = ImportResult(sequences, 0, imported.notes)
     else:
         found = read_dumps(files, at, zone) if kind == "prometheus" else read_logs(files, year, zone)
         for observation in found.observations:
             ingest.observation(observation)
+        times = [moment for one in found.observations for moment in (one.since, one.ts)]
         result = ImportResult(0, len(found.observations), found.notes)
     for note in result.notes:
-        ingest.note(note)
+        ingest.note(note, min(times, default=None), max(times, default=None))
     ingest.close()
     return result

@@ -32,17 +32,17 @@ from store.counts import Ints
 from store.database import Store, StoreError
 from store.holes import FrameHoles
 from store.imports.observations import Observation
+from store.record_tables import PROBES
 from store.rollup import BEHIND_SECONDS
 from store.rowbatch import RawRows, columns_of, step_facts, unpack_columns
 from store.runs import EngineRun, Known, observed_engine, unknown_engine
 from store.stored import Stored
-from store.tables import PROBES
 from store.windows import LiveWindows
-from store.writer import Writer
+from store.writer import Lost, Writer
 
 log = logging.getLogger(__name__)
 
-DIGEST_ROWS: Final = 16384
+DIGEST_ROWS: Final = 65536
 """Rows are worked on in batches of about this many, …"""
 DIGEST_SECONDS: Final = 0.2
 """… or what came in this time: live windows are at most that old while frames come."""
@@ -181,9 +181,9 @@ class Ingest:
         """Rows that wait for the next flush."""
         return self._writer.buffered_rows + self._rows.pending
 
-    def note(self, text: str) -> None:
-        """Keep a line for whoever reads the figures."""
-        self._writer.add("notes", text)
+    def note(self, text: str, since: float | None = None, until: float | None = None) -> None:
+        """Keep a line for whoever reads the figures of a stretch, Unix seconds; with no end given, of any."""
+        self._writer.add("notes", text, since, until)
 
     # What goes out
 
@@ -197,11 +197,17 @@ class Ingest:
         try:
             self._writer.flush(self._clock - BEHIND_SECONDS if self._clock else None)
         except StoreError:
-            lost = self._writer.drop_overflow()
-            if lost:
-                for engine in self._current:
-                    self.gap(GapRecord(engine, self._clock, 0, None, f"{lost} rows lost: the store can't be written"))
+            for lost in self._writer.drop_overflow():
+                self._given_up(lost)
             raise
+
+    def _given_up(self, lost: Lost) -> None:
+        """Steps that the store will never hold. Live windows had them: for those it is no outage."""
+        engine = next(run.engine for run in self._runs.values() if run.number == lost.run)
+        self.counts.gaps += 1
+        self.counts.frames_lost += lost.steps
+        why = "the store could not be written for too long"
+        self._writer.add("gaps", engine, lost.until, lost.steps, lost.since, why)
 
     def close(self) -> None:
         """Flush for good: what still waits for its sequence is stored as unattributed."""
@@ -308,6 +314,7 @@ class Ingest:
     def _sequence_record(self, record: SequenceRecord) -> None:
         run = self._named_run(record.engine, record.ts)
         handle = run.handle_of(record.seq)
+        degrees = math.nan if record.temperature is None else record.temperature
         known = run.handles.get(handle)
         if known is not None and known.finished:  # the name is used again, by another sequence
             self.digest()
@@ -315,7 +322,7 @@ class Ingest:
         self._arrived(
             run,
             ArrivedSequence(
-                handle, record.request or "", record.ts, record.workload, record.temperature, record.prompt_tokens,
+                handle, record.request or "", record.ts, record.workload, degrees, record.prompt_tokens,
                 record.disable_speculation, record.lane, record.hint_error,
             ),
             0,

@@ -92,7 +92,8 @@ def _loads(
             taken[number] = one.total_ms
             if one.measured_ms >= 0.8 * one.total_ms > 0:
                 gained[number] = float(one.gained_ms.sum())
-                errors[runner.engine] = max(errors.get(runner.engine, 0.0), one.error_ms / max(gained[number], 1e-9))
+                error = float(one.error_ms / max(gained[number], 1e-9))
+                errors[runner.engine] = max(errors.get(runner.engine, 0.0), error)
         found[ts] = LoadCells(
             float(ts), buckets, gained, taken, drafts[2][place], drafts[3][place], drafts[4][place],
             tuple(

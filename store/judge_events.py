@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import duckdb
 import msgspec
 
+from engine.records import EngineRecord
 from store.executed import judge as executed_policies
 from store.judge.inputs import (
     ClockStep,
@@ -17,17 +18,20 @@ from store.judge.inputs import (
     EngineStarted,
     EngineUp,
     Event,
+    PolicyKept,
     PolicyMismatch,
     RowsQuarantined,
     TelemetryLost,
 )
 
+ALERT_ACTION: Final = "alert_"
+"""What the operator does about alerts, e.g. `alert_snooze`, changes nothing on an engine."""
 CLOCK_SECONDS: Final = 1.0
 """A step that ended so long before the one before it tells of a clock that was set back."""
-
-
+LOOK_AHEAD_STEPS: Final = 10_000
+"""The next step of an engine is looked for among as many of all engines."""
 LOOK_BACK_SECONDS: Final = 900.0
-"""Steps so far back tell whether a mismatch is new."""
+"""Steps so far back tell how long a mismatch has lasted."""
 
 
 class Happened(NamedTuple):
@@ -49,19 +53,35 @@ def events(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> 
 
 
 def _starts(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
-    for engine, ts, version, *settings in connection.execute(
-        """SELECT engine, ts, model_version, max_k, batch_k, max_num_seqs, data_parallel_size, device FROM engines
-           WHERE ts >= ? AND ts < ? ORDER BY id""",
-        [start, stop],
+    for ts, version, text in connection.execute(
+        "SELECT ts, model_version, record FROM engines WHERE ts >= ? AND ts < ? ORDER BY id", [start, stop]
     ).fetchall():
-        named = zip(("max K", "batch K", "sequences", "ranks", "device"), settings, strict=True)
-        configuration = ", ".join(f"{name} {value}" for name, value in named)
-        yield Happened(ts, EngineStarted(engine, ts, version, configuration))
+        record = msgspec.json.decode(text, type=EngineRecord)
+        yield Happened(ts, EngineStarted(record.engine, ts, version, _configuration(record)))
+
+
+def _configuration(record: EngineRecord) -> str:
+    """What may move acceptance besides the model version. The same for every start of an engine that nobody changed:
+    neither the boot nor the process, and no policy, which controls tell of."""
+    settings = {
+        "max K": record.max_k,
+        "batch K": record.batch_k,
+        "sequences": record.max_num_seqs,
+        "data parallel": record.data_parallel_size,
+        "tensor parallel": record.tensor_parallel_size,
+        "pipeline parallel": record.pipeline_parallel_size,
+        "device": record.device,
+        "runner": record.runner,
+        "graph mode": record.graph_mode,
+        "asynchronous": record.async_scheduling,
+    }
+    return ", ".join(f"{name} {'unknown' if value is None else value}" for name, value in settings.items())
 
 
 def _controls(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
     for ts, actor, action, workload, before, after in connection.execute(
-        "SELECT ts, actor, action, workload, before, after FROM controls WHERE ts >= ? AND ts < ? ORDER BY ts",
+        f"""SELECT ts, actor, action, workload, before, after FROM controls
+            WHERE ts >= ? AND ts < ? AND NOT starts_with(action, '{ALERT_ACTION}') ORDER BY ts""",
         [start, stop],
     ).fetchall():
         text = f"{_short(before)} → {_short(after)}" if before or after else ""
@@ -90,25 +110,43 @@ def _quarantined(connection: duckdb.DuckDBPyConnection, start: float, stop: floa
 
 
 def _clock_steps(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
+    """A clock that was set back, at the moment that it had come to: what follows has earlier times."""
     for engine, ts, seconds in connection.execute(
-        """SELECT engine, s.ts, s.ts - lag(s.ts) OVER (PARTITION BY engine_run ORDER BY s.id) AS jump
-           FROM steps s JOIN engines e ON engine_run = e.id WHERE s.ts >= ? AND s.ts < ? QUALIFY jump < ?
-           ORDER BY s.ts""",
+        f"""WITH inside AS (SELECT min(id) AS first, max(id) AS last FROM steps WHERE ts >= $1 AND ts < $2)
+           SELECT engine, s.ts, lead(s.ts) OVER (PARTITION BY engine_run ORDER BY s.id) - s.ts AS jump
+           FROM steps s JOIN engines e ON engine_run = e.id
+           WHERE s.id BETWEEN (SELECT first FROM inside) AND (SELECT last + {LOOK_AHEAD_STEPS} FROM inside)
+           QUALIFY jump < $3 AND s.ts >= $1 AND s.ts < $2 ORDER BY s.ts""",
         [start, stop, -CLOCK_SECONDS],
     ).fetchall():
         yield Happened(ts, ClockStep(engine, ts, seconds))
 
 
 def _mismatches(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
-    _, found = executed_policies(connection, start, stop, since=start - LOOK_BACK_SECONDS)
+    """A mismatch is told again as long as it lasts, since it shows only some steps after it began. That it is over is
+    told of every engine that ran without one: its last step may lie before `start`."""
+    back = start - LOOK_BACK_SECONDS
+    _, found = executed_policies(connection, back, stop, since=back)
+    lasting = set()
     for one in found:
+        if one.ended is not None and one.ended < start:
+            continue
         event = PolicyMismatch(
-            one.engine, one.started, one.ended, _json(one.configured), _json(one.resolved), one.executed, one.reason
+            one.engine, one.started, None, _json(one.configured), _json(one.resolved), one.executed, one.reason
         )
-        if start <= one.started < stop:
-            yield Happened(one.started, msgspec.structs.replace(event, ended=None))
-        if one.ended is not None and start <= one.ended < stop:
-            yield Happened(one.ended, event)
+        yield Happened(max(one.started, start), event)
+        if one.ended is None:
+            lasting.add(one.engine)
+        else:
+            yield Happened(one.ended, msgspec.structs.replace(event, ended=one.ended))
+    for engine, first in connection.execute(
+        """SELECT engine, min(s.ts) FROM steps s JOIN engines e ON engine_run = e.id WHERE s.ts >= ? AND s.ts < ?
+           GROUP BY engine ORDER BY engine""",
+        [start, stop],
+    ).fetchall():
+        if engine not in lasting:
+            ended = max((one.ended for one in found if one.engine == engine and one.ended is not None), default=first)
+            yield Happened(max(ended, start), PolicyKept(engine, ended))
 
 
 def _json(value: object) -> str:

@@ -187,7 +187,7 @@ def figures(
         temperature=temperature,
         model_version=model_version,
         engine=engine,
-        sequences=sequences.sequences,
+        sequences=sequences.sequences or None,  # rows without any are older than what is kept of sequences
         steps=draft_steps,
         decode_rows=decode_rows,
         drafted=joint.tokens(joint.drafted, joint.decode),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import duckdb
+import zstandard
 
 from store import schema
 from store.counts import PREFILL
@@ -45,7 +46,7 @@ def _to_2(connection: duckdb.DuckDBPyConnection) -> None:
     """Rollups at three levels, the load of steps, post-resume rows. Version 1 kept all its rows: its rollups are made
     anew from them by the next flush."""
     for view in ("row_facts", "bucket_metrics", "bucket_metrics_10s"):
-        connection.execute(f"DROP VIEW {view}")
+        connection.execute(f"DROP VIEW {view}")  # it would hold on to what is dropped here
     for table in ("rollup_10s", "sequence_rollup_10s"):
         connection.execute(f"DROP TABLE {table}")
     connection.execute("ALTER TABLE meta DROP COLUMN rolled_up_to")
@@ -59,12 +60,31 @@ def _to_2(connection: duckdb.DuckDBPyConnection) -> None:
     )
     for table, column in (("rows", "post_resume"), *(("steps", name) for name in _STEP_COLUMNS)):
         connection.execute(f"ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
+    _make_missing(connection)
+
+
+def _to_3(connection: duckdb.DuckDBPyConnection) -> None:
+    """Notes say when; quarantined rows are counted for longer than they are kept; what the judge knows is packed."""
+    for column in ("since", "ts"):
+        connection.execute(f"ALTER TABLE notes ADD COLUMN IF NOT EXISTS {column} DOUBLE")
+    knew = connection.execute("SELECT up_to, state FROM judge").fetchall()
+    connection.execute("DROP TABLE judge")
+    _make_missing(connection)
+    for name, table in TABLES.items():
+        schema.comment(connection, name, table)
+    for up_to, state in knew:
+        plain = state.encode() if isinstance(state, str) else zstandard.ZstdDecompressor().decompress(state)
+        connection.execute("INSERT INTO judge VALUES (?, ?)", [up_to, zstandard.ZstdCompressor().compress(plain)])
+
+
+def _make_missing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables that are not there yet, and all views."""
+    for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+        connection.execute(f"DROP VIEW {view}")
     present = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     schema.create(connection, {name: table for name, table in TABLES.items() if name not in present})
-    for name in present & TABLES.keys():
-        schema.comment(connection, name, TABLES[name])
 
 
 _STEP_COLUMNS: Final = ("decode_rows", "verified", "context_tokens")
 
-MIGRATIONS: Final[dict[int, Callable[[duckdb.DuckDBPyConnection], None]]] = {1: _to_2}
+MIGRATIONS: Final[dict[int, Callable[[duckdb.DuckDBPyConnection], None]]] = {1: _to_2, 2: _to_3}

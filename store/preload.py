@@ -1,77 +1,162 @@
 """Fills live windows from the store, so that a station that was restarted shows the last six hours at once: from the
-finest rollups, and from raw rows what is not rolled up yet."""
+finest rollups, and from raw rows what is not rolled up yet.
+
+Each window gets its cells already added up to its own size, and the pool what is added up over buckets: DuckDB does in
+milliseconds what took seconds row by row.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import contextlib
+import gc
+import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import duckdb
+import numpy as np
 
 from store import progress
-from store.counts import PREFILL, RATIO_UNIT, TallyChange, pack
-from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, summed, total_parts
-from store.grouping import CellChange
+from store.buckets import BucketName
+from store.counts import PREFILL, RATIO_UNIT, Ints, TallyChange, pack
+from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, total_parts
 from store.levels import CELL_SECONDS, LEVELS
-from store.rollup import JOINT_KEYS, LOAD_KEYS, rolled_up_to
+from store.load import band_code
+from store.rollup import JOINT_KEYS, rolled_up_to
 from store.segments import Stretch, split
 from store.series import KEPT_SECONDS
 from store.sql import only_row
 from store.step_models import step_models
 from store.stored import Stored
+from store.window_group import SPANS
 from store.windows import LiveWindows
 
-Keyed = defaultdict[tuple[int, int], dict[int, list[int]]]
-"""By cell (its start) and bucket, what a `CellChange` of it holds."""
+Nested = dict[tuple[int, int], dict[int, list[int]]]
+"""By bucket (0 for the pool) and number of a window's cell, the sums of each key."""
+
+POOL: Final = 0
+_RUNNERS: Final = "(SELECT id, min(id) OVER (PARTITION BY engine, model_version) AS first_of_runner FROM buckets)"
+_JOINT_KEYS: Final = JOINT_KEYS.removeprefix("bucket, ")
 
 
 def preload(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, now: float) -> None:
     """Add the rows of the six hours before `now` (Unix seconds), the outages between them, and the step times."""
-    stretch = _finest(connection, now)
-    joint: Keyed = defaultdict(dict)
-    for cell, bucket, *key, rows, emitted, proposed, drafted in _fetched(
-        connection, summed(f"cell, {JOINT_KEYS}", JOINT_COLUMNS, joint_parts(stretch))
-    ):
-        joint[cell, bucket][pack(*key)] = [rows, emitted, proposed, drafted]
-    totals: Keyed = defaultdict(dict)
-    for cell, bucket, sequence, *sums in _fetched(
-        connection, summed("cell, bucket, sequence", TOTAL_COLUMNS, total_parts(stretch))
-    ):
-        totals[cell, bucket][sequence] = sums
-    loads: Keyed = defaultdict(dict)
-    for cell, bucket, batch, context, *sums in _fetched(
-        connection, summed(f"cell, {LOAD_KEYS}", LOAD_COLUMNS, load_parts(stretch))
-    ):
-        loads[cell, bucket][batch << 32 | context] = sums
     names = dict(Stored(connection).buckets())
-    for cell, bucket, *sums in _fetched(connection, _SUMS.format(parts=" UNION ALL ".join(joint_parts(stretch)))):
-        place = cell, bucket
-        seen = min(now, cell + CELL_SECONDS)
-        change = TallyChange(joint[place], totals[place])
-        windows.add_change(names[bucket], CellChange(bucket, cell // CELL_SECONDS, seen, change, sums, loads[place]))
+    with _nothing_is_garbage():
+        for place, (seconds, size, _) in enumerate(SPANS):
+            _window(windows, connection, names, place, _Cells(connection, now, seconds, size))
+        _rings(windows, connection, names, now)
     windows.use_models(step_models(connection))
     _load(windows, connection, [now - KEPT_SECONDS, now])
 
 
+@contextlib.contextmanager
+def _nothing_is_garbage() -> Iterator[None]:
+    """Hundreds of thousands of small lists are made and all are kept: to look for garbage among them, again and again,
+    would take longer than to make them."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Cells:
+    """What a window of `seconds` before `now` holds, in cells of `size` seconds: those that begin inside it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, now: float, seconds: float, size: int) -> None:
+        self._connection = connection
+        self._stretch = _finest(connection, now - seconds - size, now)
+        self._oldest = math.ceil((now - seconds) / size)
+        self.size = size
+
+    def joint(self, bucket: str) -> Nested:
+        return self._nested(bucket, _JOINT_KEYS, JOINT_COLUMNS, joint_parts(self._stretch), pack)
+
+    def totals(self, bucket: str) -> Nested:
+        return self._nested(bucket, "sequence", TOTAL_COLUMNS, total_parts(self._stretch), lambda sequence: sequence)
+
+    def load(self, bucket: str) -> Nested:
+        return self._nested(bucket, "batch_band, context_band", LOAD_COLUMNS, load_parts(self._stretch), band_code)
+
+    def _nested(self, bucket: str, keys: str, sums: str, parts: list[str], code: Any) -> Nested:
+        owner, cell, *rest = _columns(
+            self._connection,
+            f"""SELECT {bucket} AS bucket, cell // {self.size} AS number, {keys},
+                  {", ".join(f"sum({column})" for column in sums.split(", "))}
+                FROM ({" UNION ALL ".join(parts)}) JOIN {_RUNNERS} ON bucket = id
+                WHERE cell // {self.size} >= {self._oldest} GROUP BY ALL ORDER BY number""",
+        )
+        many = len(keys.split(", "))
+        found: Nested = {}
+        table = np.stack(rest[many:], axis=1).tolist()
+        for place, key, values in zip(
+            zip(owner.tolist(), cell.tolist(), strict=True), code(*rest[:many]).tolist(), table, strict=True
+        ):
+            found.setdefault(place, {})[key] = values
+        return found
+
+
+def _window(
+    windows: LiveWindows,
+    connection: duckdb.DuckDBPyConnection,
+    names: dict[int, BucketName],
+    place: int,
+    cells: _Cells,
+) -> None:
+    """Fill window number `place` of every bucket and of the pool."""
+    totals, loads = cells.totals("bucket"), cells.load("bucket")
+    for (bucket, cell), joint in cells.joint("bucket").items():
+        change = TallyChange(joint, totals.get((bucket, cell), {}))
+        windows.restore_cell(names[bucket], place, cell * cells.size, change, loads.get((bucket, cell), {}))
+    totals = cells.totals(str(POOL))
+    for (_, cell), joint in cells.joint(str(POOL)).items():
+        windows.restore_pool(place, cell * cells.size, TallyChange(joint, totals.get((POOL, cell), {})))
+    for (bucket, cell), load in cells.load("first_of_runner").items():
+        windows.restore_pool_load(names[bucket], place, cell * cells.size, load)
+
+
 _DRAFT: Final = f"cause <> {PREFILL} AND drafted > 0"
-_SUMS: Final = f"""SELECT cell, bucket, coalesce(sum(count) FILTER ({_DRAFT}), 0),
+_SUMS: Final = f"""SELECT {{bucket}} AS bucket, cell, coalesce(sum(count) FILTER ({_DRAFT}), 0),
   coalesce(sum(count * (accepted::BIGINT * {RATIO_UNIT} // greatest(drafted, 1))) FILTER ({_DRAFT}), 0),
   coalesce(sum(count * drafted) FILTER (cause <> {PREFILL}), 0),
   coalesce(sum(count * accepted) FILTER (cause <> {PREFILL}), 0), coalesce(sum(count) FILTER (cause <> {PREFILL}), 0),
   coalesce(sum(count * k_asked) FILTER (cause <> {PREFILL}), 0), sum(emitted)
-FROM ({{parts}}) GROUP BY ALL ORDER BY cell"""
+FROM ({{parts}}) GROUP BY ALL ORDER BY bucket, cell"""
 """As the columns of `store.series`."""
 
 
-def _finest(connection: duckdb.DuckDBPyConnection, now: float) -> Stretch:
-    """The last six hours in the finest cells: coarser ones would be too coarse for the windows."""
+def _rings(
+    windows: LiveWindows, connection: duckdb.DuckDBPyConnection, names: dict[int, BucketName], now: float
+) -> None:
+    """The sums of every bucket and of the pool in cells of 10 s."""
+    parts = " UNION ALL ".join(joint_parts(_finest(connection, now - KEPT_SECONDS, now)))
+    for pooled in (False, True):
+        bucket, cell, *sums = _columns(connection, _SUMS.format(bucket=POOL if pooled else "bucket", parts=parts))
+        table = np.stack(sums, axis=1)
+        for first, last in _runs(bucket):
+            name = None if pooled else names[int(bucket[first])]
+            seen = min(now, float(cell[last - 1] + CELL_SECONDS))
+            windows.restore_series(name, cell[first:last] // CELL_SECONDS, table[first:last], seen)
+
+
+def _runs(ordered: Ints) -> Iterator[tuple[int, int]]:
+    """From where to where each value of an ascending column stands."""
+    edges = np.flatnonzero(np.diff(ordered)) + 1
+    yield from zip([0, *edges.tolist()], [*edges.tolist(), len(ordered)], strict=True) if len(ordered) else ()
+
+
+def _finest(connection: duckdb.DuckDBPyConnection, start: float, now: float) -> Stretch:
+    """The stretch in the finest cells: coarser ones would be too coarse for the windows."""
     rolled = [rolled_up_to(connection), *(0.0 for _ in LEVELS[1:])]
     raw_from = progress.up_to(connection, progress.RAW_FROM)
-    return split(now - KEPT_SECONDS, now, raw_from, rolled, [0.0] * len(LEVELS))
+    return split(start, now, raw_from, rolled, [0.0] * len(LEVELS))
 
 
-def _fetched(connection: duckdb.DuckDBPyConnection, query: str) -> list[list[int]]:
-    return [[int(value) for value in row] for row in connection.execute(query).fetchall()]
+def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Ints]:
+    return [column.astype(np.int64) for column in connection.execute(query).fetchnumpy().values()]
 
 
 def _load(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, bounds: list[Any]) -> None:

@@ -12,6 +12,8 @@ RAW_FROM: Final = "raw_from"
 """Steps and rows that ended at this moment or before it were removed."""
 LAST_STEP: Final = "last_step"
 """The highest step that was removed; no moment but a number, which is never given out again."""
+SEQUENCES_FROM: Final = "sequences_from"
+"""Totals of sequences whose last row came before this moment were removed."""
 
 
 def up_to(connection: duckdb.DuckDBPyConnection, name: str) -> float:

@@ -19,6 +19,8 @@ from store.source import is_database, take_in
 MAX_ROWS: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
 MEMORY_LIMIT: Final = "1GB"
+MAX_ANSWER: Final = 64 << 20
+"""Characters of an answer, as JSON."""
 
 _LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
@@ -129,7 +131,10 @@ def _plain(value: Any) -> Any:
 
 def main() -> None:
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=_Question)
-    json.dump(msgspec.to_builtins(_answer(question)), sys.stdout)
+    text = json.dumps(msgspec.to_builtins(_answer(question)))
+    if len(text) > MAX_ANSWER:
+        text = json.dumps({"error": f"the answer is larger than {MAX_ANSWER >> 20} MB: ask for less of it"})
+    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from engine.records import (
     StepRecord,
 )
 from store.buckets import UNATTRIBUTED, UNTAGGED
+from store.record_tables import PROBES
 from store.sql import only_row
-from store.tables import PROBES
 
 Timed = tuple[float, int, Record]
 """Time, a rank that orders records of one time, the record."""
@@ -90,9 +90,8 @@ def _sequences(cursor: duckdb.DuckDBPyConnection, since: float | None, first: in
     values: dict[str, Any] = {"nobody": UNATTRIBUTED}
     if since is not None:
         values |= {"since": since, "first": first}
-    for engine, name, ts, workload, temperature, *rest in cursor.execute(query, values).fetchall():
-        tag = None if workload == UNTAGGED else workload
-        yield _timed(SequenceRecord(engine, name, ts, tag, 0.0 if temperature is None else temperature, *rest))
+    for engine, name, ts, workload, *rest in cursor.execute(query, values).fetchall():
+        yield _timed(SequenceRecord(engine, name, ts, None if workload == UNTAGGED else workload, *rest))
 
 
 def _finishes(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
@@ -129,16 +128,16 @@ def _states(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
 
 _STEP_QUERY: Final = f"""WITH facts AS (
   SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause,
-    0 AS late, rows.rowid AS place
+    0 AS late, sequence AS place, rows.rowid AS came
   FROM rows JOIN sequences q ON sequence = q.id WHERE step >= $first
   UNION ALL
-  SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause, 1, rowid
+  SELECT step, name, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, cause, 1, 0, rowid
   FROM quarantine WHERE step >= $first)
 SELECT s.id, engine, frame, number, s.ts, duration_ms, k_verify, k_draft, running, waiting, prefill_tokens, probe,
   policy, limit_draft, {_NAME}, k_asked, limit_term, proposed, drafted, invalid, accepted, emitted, context, facts.cause
 FROM steps s JOIN {_ENGINES} ON engine_run = e.id LEFT JOIN facts ON facts.step = s.id
 WHERE s.ts > $after
-ORDER BY s.ts, s.id, late, place"""
+ORDER BY s.ts, s.id, late, place, came"""
 _STEP_COLUMNS: Final = 14
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from engine.records import StepRecord
 from store.alerts import AlertReport, history
 from store.database import Store
 from store.figures import Report
 from store.ingest import Ingest
+from store.judge.settings import JudgeSettings
 from store.judging import judge_all
 from store.report import report
 from store.source import FLUSH_ROWS
@@ -29,13 +31,15 @@ def replay_headless(
     path: str | Path,
     speed: float | None = None,
     *,
+    settings: JudgeSettings | None = None,
     on_progress: Callable[[float], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> ReplayResult:
     """Replay a trace to its end and report on it.
 
     Args:
-        speed: record seconds a wall second; None: as fast as it goes.
+        speed: record seconds a wall second, from the start of the first step on; None: as fast as it goes.
+        settings: of the judge.
         on_progress: called with the record time (Unix seconds) of each record.
 
     Raises:
@@ -49,10 +53,11 @@ def replay_headless(
         ingest = Ingest(store)
         clock: float | None = None
         for record in read_records(path, notes):
-            if speed is not None:
-                if clock is not None and record.ts > clock:
-                    sleep((record.ts - clock) / speed)
-                clock = max(record.ts, clock if clock is not None else record.ts)
+            if clock is None and isinstance(record, StepRecord):
+                clock = record.ts - record.duration_ms / 1000
+            if speed is not None and clock is not None and record.ts > clock:
+                sleep((record.ts - clock) / speed)
+                clock = record.ts
             ingest.record(record)
             if ingest.buffered_rows >= FLUSH_ROWS:
                 ingest.flush()
@@ -61,5 +66,5 @@ def replay_headless(
         for line in notes.lines():
             ingest.note(line)
         ingest.close()
-        judge_all(store.connection)
+        judge_all(store.connection, settings)
         return ReplayResult(report(store.connection, source=str(path)), history(store.connection).alerts)

@@ -9,14 +9,16 @@ import duckdb
 import numpy as np
 
 from store import executed, progress
-from store.alerts import read_remarks
+from store.blocks import block_seconds, level_of
 from store.buckets import bucket_order
 from store.counts import Bools
 from store.figures import Figures, Report, Window
 from store.gather import Counts, stretch_of
+from store.levels import LEVELS
 from store.metrics import figures
 from store.observed import Observed, observed, observed_buckets, observed_total
 from store.recorded import Interval, recorded_seconds
+from store.report_notes import report_notes
 from store.segments import Stretch
 from store.sql import only_row
 from store.step_models import ReportedSpeedup
@@ -51,11 +53,13 @@ def report(
     keys = _checked(by)
     if window is not None and not window > 0:
         raise ReportError(f"window: must be more than 0 seconds, not {window}")
-    stretch = stretch_of(connection, *_bounds(window, at, connection))
+    bounds = _bounds(window, at, connection)
+    stretch = stretch_of(connection, *bounds)
     start, end = stretch.start, stretch.end
     span = _recorded_window(connection, stretch)
-    seconds = _seconds(connection, span) if span else None
-    counts = Counts(connection, stretch)
+    seconds = _seconds(connection, stretch, span) if span else None
+    block = block_seconds(span.end - span.start if span else 0.0)
+    counts = Counts(connection, stretch, stretch_of(connection, *bounds, level_of(block)), block)
     speedup = ReportedSpeedup(connection, counts)
 
     def pooled(members: Bools, **name: str) -> Figures:
@@ -88,8 +92,7 @@ def report(
         transitions=transitions,
         mismatches=mismatches,
         notes=[
-            *_notes(connection, start, end),
-            *(remark.text for remark in read_remarks(connection, start, end)),
+            *report_notes(connection, start, end),
             *(_COUNTERS_APART if found and seen else []),
         ],
     )
@@ -117,13 +120,17 @@ def _bounds(window: float | None, at: float | None, connection: duckdb.DuckDBPyC
     end = float("inf") if at is None else at
     if window is None:
         return float("-inf"), end
-    (last,) = only_row(
-        connection,
-        "SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM observations) WHERE ts <= ?",
-        [end],
-    )
-    latest = at if at is not None else last
+    latest = at if at is not None else _last_record(connection)
     return (latest - window if latest is not None else float("-inf")), end
+
+
+def _last_record(connection: duckdb.DuckDBPyConnection) -> float | None:
+    """When the last step or observation ended; where none is kept any more, the end of the last cell."""
+    (last,) = only_row(connection, "SELECT max(ts) FROM (SELECT ts FROM steps UNION ALL SELECT ts FROM observations)")
+    for level in LEVELS:
+        if last is None:
+            (last,) = only_row(connection, f"SELECT max(cell) + {level.seconds} FROM rollup_{level.name}")
+    return None if last is None else float(last)
 
 
 def _recorded_window(connection: duckdb.DuckDBPyConnection, stretch: Stretch) -> Window | None:
@@ -133,7 +140,7 @@ def _recorded_window(connection: duckdb.DuckDBPyConnection, stretch: Stretch) ->
         "SELECT min(ts) - arg_min(duration_ms, ts) / 1000, max(ts) FROM steps WHERE ts > ? AND ts <= ?",
         [stretch.start, stretch.end],
     )
-    if stretch.start < progress.up_to(connection, progress.RAW_FROM):
+    if max(stretch.start, 0.0) < progress.up_to(connection, progress.RAW_FROM):
         for level, begin, end in stretch.segments:
             earliest, latest = only_row(
                 connection,
@@ -142,11 +149,11 @@ def _recorded_window(connection: duckdb.DuckDBPyConnection, stretch: Stretch) ->
             )
             if earliest is not None:
                 first = earliest if first is None else min(first, earliest)
-                last = latest if last is None else max(last, min(latest, stretch.end))
+                last = latest if last is None else max(last, min(latest, round(stretch.end, 6)))
     return None if last is None else Window(max(float(first), stretch.start), float(last))
 
 
-def _seconds(connection: duckdb.DuckDBPyConnection, span: Window) -> float:
+def _seconds(connection: duckdb.DuckDBPyConnection, stretch: Stretch, span: Window) -> float:
     """Wall seconds of the window without outages and gaps. A gap that says no start lies between its neighbours."""
     outages: dict[str, list[Interval]] = {}
     for engine, since, until in connection.execute(
@@ -158,8 +165,21 @@ def _seconds(connection: duckdb.DuckDBPyConnection, span: Window) -> float:
     ).fetchall():
         if since is not None:
             outages.setdefault(engine, []).append((since, until))
-    engines = [row[0] for row in connection.execute("SELECT DISTINCT engine FROM engines").fetchall()]
-    return recorded_seconds(span.start, span.end, outages, engines)
+    return recorded_seconds(span.start, span.end, outages, _stepping(connection, stretch))
+
+
+def _stepping(connection: duckdb.DuckDBPyConnection, stretch: Stretch) -> list[str]:
+    """Engines that made steps in the stretch: the others are not missed while these are dark."""
+    cells = " UNION ".join(
+        f"SELECT bucket FROM rollup_{level.name} WHERE cell >= {begin!r} AND cell < {end!r}"
+        for level, begin, end in stretch.segments
+    )
+    rolled = f"UNION SELECT engine FROM buckets WHERE id IN ({cells})" if cells else ""
+    found = connection.execute(
+        f"""SELECT engine FROM engines WHERE id IN (SELECT engine_run FROM steps WHERE ts > ? AND ts <= ?) {rolled}""",
+        [stretch.start, stretch.end],
+    ).fetchall()
+    return sorted({engine for (engine,) in found})
 
 
 def _grouped(
@@ -181,23 +201,16 @@ def _order(name: dict[str, str]) -> tuple[object, ...]:
 
 
 def _losses(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> tuple[int, int, int]:
-    """Quarantined rows, gaps, frames lost."""
+    """Quarantined rows, gaps, frames lost. Of rows that are gone only the hour is known."""
     bounds = [start, end]
-    (quarantined,) = only_row(connection, "SELECT count(*) FROM quarantine WHERE ts > ? AND ts <= ?", bounds)
+    (quarantined,) = only_row(
+        connection,
+        """SELECT (SELECT count(*) FROM quarantine WHERE ts > $1 AND ts <= $2)
+             + (SELECT coalesce(sum(count), 0) FROM quarantine_1h WHERE cell >= floor($1 / 3600) * 3600 AND cell < $2)
+        """,
+        bounds,
+    )
     gaps, lost = only_row(
         connection, "SELECT count(*), coalesce(sum(frames_lost), 0) FROM gaps WHERE ts > ? AND ts <= ?", bounds
     )
     return int(quarantined), int(gaps), int(lost)
-
-
-def _notes(connection: duckdb.DuckDBPyConnection, start: float, end: float) -> list[str]:
-    notes = [row[0] for row in connection.execute("SELECT text FROM notes").fetchall()]
-    runs = connection.execute(
-        """SELECT engine, ts, model_version, lag(model_version) OVER (PARTITION BY engine ORDER BY id) AS before
-           FROM engines QUALIFY before IS NOT NULL AND ts > ? AND ts <= ? ORDER BY ts""",
-        [start, end],
-    ).fetchall()
-    for engine, ts, version, before in runs:
-        changed = "" if version == before else f", now {version} (before: {before})"
-        notes.append(f"{engine} restarted at {ts:.3f}{changed}")
-    return notes

@@ -1,4 +1,5 @@
-"""What may go when: raw steps and rows after two days or when they are too large, rollups after their level's time.
+"""What may go when: raw steps and rows after two days or when they are too large, rollups after their level's time,
+what was found and told after months.
 
 Works in slices that take milliseconds, one after a flush, so it never holds up the append. Nothing raw goes before it
 is rolled up. DuckDB gives the blocks of removed rows to new ones; the file itself does not shrink.
@@ -39,6 +40,10 @@ class Keep(msgspec.Struct, frozen=True):
     sequence_seconds: float = 2 * DAY
     """Then the totals of a sequence are kept as a whole, no longer by cells of 10 s."""
     totals_seconds: float = 60 * DAY
+    told_seconds: float = 60 * DAY
+    """Remarks, notes, and what others counted."""
+    alert_seconds: float = 730 * DAY
+    """Alerts that are over, and how many rows were quarantined."""
 
 
 class Space(msgspec.Struct, frozen=True):
@@ -113,34 +118,46 @@ class Retention:
         book_whole_sequences(self._connection, FINEST.floor(now - self.keep.sequence_seconds))
         for level, coarser in zip(LEVELS, [*LEVELS[1:], None], strict=True):
             horizon = level.floor(now - level.keep_seconds)
-            if coarser is not None:  # what is not in the next level yet is nowhere else
-                horizon = min(horizon, rolled_up_to(self._connection, coarser))
+            if coarser is not None:  # whole cells of the next level go, and none that it does not have yet
+                horizon = coarser.floor(min(horizon, rolled_up_to(self._connection, coarser)))
             for table in (f"rollup_{level.name}", f"load_{level.name}"):
                 _remove_cells(self._connection, table, horizon)
             progress.move(self._connection, f"kept_{level.name}", max(0.0, horizon))
-        _remove_cells(self._connection, "sequence_totals", now - self.keep.totals_seconds)
-        _remove_cells(self._connection, "step_times", now - self.keep.totals_seconds)
+        for table in ("sequence_totals", "step_times"):
+            _remove_cells(self._connection, table, now - self.keep.totals_seconds)
+        progress.move(self._connection, progress.SEQUENCES_FROM, max(0.0, now - self.keep.totals_seconds))
+        for table in ("observations", "remarks", "notes"):
+            self._connection.execute(f"DELETE FROM {table} WHERE ts < ?", [now - self.keep.told_seconds])
+        self._connection.execute("DELETE FROM alerts WHERE ended < ?", [now - self.keep.alert_seconds])
+        _remove_cells(self._connection, "quarantine_1h", now - self.keep.alert_seconds)
         return True
 
 
 def _remove_raw(connection: duckdb.DuckDBPyConnection, horizon: float, now: float) -> bool:
-    """Remove at most `SLICE_STEPS` of the oldest steps that ended before `horizon`, with their rows."""
+    """Remove at most `SLICE_STEPS` of the oldest steps that ended before `horizon`, with their rows.
+
+    Steps come nearly in the order of their time: among them are some that ended later, and these stay.
+    """
     last, ts = only_row(
         connection,
-        f"""SELECT max(id), max(ts) FROM (SELECT id, ts FROM steps WHERE id < (SELECT min(id) FROM steps)
-              + {SLICE_STEPS}) WHERE ts < ?""",
+        f"SELECT max(id), max(ts) FROM (SELECT id, ts FROM steps WHERE ts < ? ORDER BY id LIMIT {SLICE_STEPS})",
         [horizon],
     )
     if last is None:
         return False
-    connection.execute("DELETE FROM rows WHERE step <= ?", [last])
-    connection.execute("DELETE FROM steps WHERE id <= ?", [last])
-    connection.execute("DELETE FROM quarantine WHERE step <= ?", [last])
+    gone = f"<= {last} AND {{}} NOT IN (SELECT id FROM steps WHERE id <= {last} AND ts >= {horizon!r})"
+    connection.execute(
+        f"""INSERT INTO quarantine_1h SELECT (floor(ts / 3600) * 3600)::BIGINT, engine_run, reason, count(*)
+            FROM quarantine WHERE step {gone.format("step")} GROUP BY ALL"""
+    )
+    for table in ("rows", "quarantine"):
+        connection.execute(f"DELETE FROM {table} WHERE step {gone.format('step')}")
+    connection.execute("DELETE FROM steps WHERE id <= ? AND ts < ?", [last, horizon])
     connection.execute("DELETE FROM sequences WHERE id IN (SELECT sequence FROM finishes WHERE ts < ?)", [ts])
     connection.execute("DELETE FROM sequences WHERE ts <= ? AND ts < ?", [ts, now - STRAY_SECONDS])
     connection.execute("DELETE FROM finishes WHERE ts < ?", [ts])
-    progress.move(connection, progress.RAW_FROM, ts)
-    progress.move(connection, progress.LAST_STEP, last)
+    progress.move(connection, progress.RAW_FROM, max(ts, progress.up_to(connection, progress.RAW_FROM)))
+    progress.move(connection, progress.LAST_STEP, max(last, progress.up_to(connection, progress.LAST_STEP)))
     return True
 
 

@@ -34,28 +34,34 @@ def split(start: float, end: float, raw_from: float, rolled: Sequence[float], ke
     """The stretch (start, end] of record time.
 
     Args:
-        raw_from: rows that ended at it or before are gone; where `start` is earlier the stretch begins with the cell
-            that holds it.
+        raw_from: rows that ended at it or before are gone; where an edge would be read from them, the stretch is
+            widened to the whole cell that holds it.
         rolled: for each of `LEVELS`, up to when it is rolled up.
         kept: for each of `LEVELS`, from when on its cells are still there.
     """
+    if start < raw_from:
+        first = _cell_of(start, kept)[0]
+        start = math.nextafter(first, -math.inf)  # a step that ended at the edge is in the cell
+    else:
+        first = FINEST.floor(start) + FINEST.seconds
     whole = end if math.isfinite(end) else rolled[0] + FINEST.seconds
     last = min(FINEST.floor(whole), rolled[0])
-    first = FINEST.floor(start) + FINEST.seconds if start >= raw_from else _cell_of(start, kept)
+    if last <= raw_from and last < rolled[0]:
+        last = min(_cell_of(whole, kept)[1], rolled[0])
+        end = math.nextafter(last, -math.inf)  # and one that ended here is in the next
     if first >= last:
-        edge = max(start, raw_from)
+        edge = max(start, min(raw_from, end))
         return Stretch(edge, edge, [], edge, end)
-    return Stretch(
-        start if start >= raw_from else first, first, _within(first, last, len(LEVELS) - 1, rolled), last, end
-    )
+    return Stretch(start, first, _within(first, last, len(LEVELS) - 1, rolled), last, end)
 
 
-def _cell_of(start: float, kept: Sequence[float]) -> float:
-    """Start of the finest cell still there that holds `start`."""
-    if start <= 0:
-        return 0.0
-    there = (level for level, since in zip(LEVELS, kept, strict=True) if since <= start)
-    return next(there, LEVELS[-1]).floor(start)
+def _cell_of(ts: float, kept: Sequence[float]) -> tuple[float, float]:
+    """Start and end of the finest cell still there that holds `ts`."""
+    if ts <= 0:
+        return 0.0, 0.0
+    there = (level for level, since in zip(LEVELS, kept, strict=True) if since <= ts)
+    level = next(there, LEVELS[-1])
+    return level.floor(ts), level.floor(ts) + level.seconds
 
 
 def _within(first: float, last: float, place: int, rolled: Sequence[float]) -> list[Segment]:

@@ -35,6 +35,15 @@ class Ring:
             self._sums[place] = 0
         self._sums[place] += sums
 
+    def restore(self, cells: Ints, sums: Ints) -> None:
+        """Add to many cells at once; `cells` are distinct, ascending, and none is older than what is there."""
+        recent = cells > cells[-1] - _CELLS
+        cells, sums = cells[recent], sums[recent]
+        places = cells % _CELLS
+        self._sums[places[self._cell[places] != cells]] = 0
+        self._cell[places] = cells
+        self._sums[places] += sums
+
     def read(self, first: int, last: int) -> Ints:
         """Sums of cells `first` … `last` inclusive, cells × columns; zero where nothing came."""
         cells = np.arange(first, last + 1)

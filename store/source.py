@@ -6,6 +6,7 @@ from pathlib import Path
 
 from store.database import Store, StoreError
 from store.ingest import Ingest
+from store.judge.settings import JudgeSettings
 from store.judging import judge_all
 from store.trace import TraceNotes, read_records
 
@@ -16,8 +17,10 @@ def is_database(path: Path) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
-def open_source(path: str | Path) -> Store:
+def open_source(path: str | Path, settings: JudgeSettings | None = None) -> Store:
     """A store's file, opened for reading only, or a trace taken in through the same ingest as live frames.
+
+    `settings`: to judge a trace by; a store was judged as it was recorded.
 
     Raises:
         StoreError: no such file, or one of its kinds: busy, newer, or a trace that can't be read (`TraceError`).
@@ -32,7 +35,7 @@ def open_source(path: str | Path) -> Store:
     store = Store.memory()
     try:
         take_in(path, Ingest(store))
-        judge_all(store.connection)
+        judge_all(store.connection, settings)
     except BaseException:
         store.close()
         raise

@@ -17,6 +17,8 @@ class Stored:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
+        self._highest: dict[int, int] = {}
+        """Of each run that goes on: the highest handle that was stored. An engine counts its handles up."""
 
     def next_ids(self) -> tuple[int, int, int]:
         """The first free run, sequence and step."""
@@ -60,13 +62,18 @@ class Stored:
         run.record = msgspec.json.decode(found[1], type=EngineRecord)
         run.stored = run.adopted = True
         run.last_frame, run.last_ts = found[2], found[3]
+        (self._highest[run.number],) = only_row(
+            self._connection,
+            "SELECT coalesce(max(try_cast(name AS BIGINT)), 0) FROM sequences WHERE engine_run = ?",
+            [run.number],
+        )
         for handle, known in self._unfinished(run, book.edges):
             run.introduce(handle, known, book)
         return run
 
     def sequence(self, run: EngineRun, handle: int) -> tuple[int, str] | None:
         """Id and counted tag of a sequence that an earlier station stored."""
-        if not run.adopted:
+        if not run.adopted or handle > self._highest[run.number]:
             return None
         found = first_row(
             self._connection,

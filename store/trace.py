@@ -117,7 +117,7 @@ def read_records(path: str | Path, notes: TraceNotes | None = None) -> Iterator[
             raise TraceError(path, number, f"a {_type_of(record)} before any engine record: this is no whole trace")
         newest = max(newest, record.ts)
         heapq.heappush(waiting, (record.ts, number, record))
-        while waiting[0][0] < newest - SORTED_SECONDS:
+        while waiting and waiting[0][0] < newest - SORTED_SECONDS:
             yield heapq.heappop(waiting)[2]
     if not introduced:
         raise TraceError(path, None, "no engine record in it: this is no trace")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
@@ -16,128 +17,28 @@ import msgspec
 import numpy as np
 
 from engine.frames import PackedStep
-from engine.records import LIMITS, EngineRecord
+from engine.records import EngineRecord
 from engine.step_time.model import StepModel
+from store.bucket_window import BucketWindow, bucket_window
 from store.buckets import BucketName, bucket_order
-from store.counts import RATIO_UNIT, Ints, Tally, accumulate
+from store.counts import Ints, TallyChange
+from store.engine_loads import EngineLoad, EngineLoads
 from store.figures import BucketKey, Figures, SeriesPoint, Window
-from store.grouping import CellChange, changes
+from store.grouping import changes
 from store.levels import CELL_SECONDS
-from store.load import Runner, SlidingLoad
+from store.load import Runner
 from store.metrics import divided, figures
 from store.recorded import Interval, recorded_seconds
-from store.rowbatch import EMITTED, K_ASKED, LIMIT, RowBatch
-from store.series import DRAFT_STEPS, KEPT_SECONDS, RATIO, Ring, grouped, points
-from store.sliding import SlidingTally
+from store.rowbatch import RowBatch
+from store.series import KEPT_SECONDS, Ring, points
 from store.step_models import realised
+from store.token_rate import TokenRate
+from store.window_group import SPANS, Group
 
-SPANS: Final[tuple[tuple[float, int, str], ...]] = ((300.0, 10, "5 min"), (3600.0, 60, "1 h"), (21600.0, 300, "6 h"))
-"""Windows: seconds, seconds of a cell, label."""
-ENOUGH_SEQUENCES: Final = 30
-"""The smallest window with this many sequences is shown, …"""
-KEEP_SEQUENCES: Final = 20
-"""… and kept until it falls under this many."""
-
-SPARK_POINTS: Final = 30
-SPARK_CELLS: Final = 3
-RENEW_SECONDS: Final = 0.004
+RENEW_SECONDS: Final = 0.003
 """A picture spends about so long on bringing buckets up to date, …"""
-RENEWED_AT_LEAST: Final = 24
+RENEWED_AT_LEAST: Final = 4
 """… but always does so many."""
-
-_SECOND_BINS: Final = 120
-_MAX_UNSETTLED: Final = 6
-
-
-class BucketWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the live table; fields as in the feed's bucket view."""
-
-    key: BucketKey
-    figures: Figures
-    window_label: str
-    spark: list[float | None]
-    """α over the last 15 minutes, oldest first; None where nothing was drafted."""
-    k_mix: list[float]
-    """Share of decode rows at k_asked 0, 1, 2, …"""
-    last_seen: float
-
-
-class EngineLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """An engine as its last step shows it."""
-
-    engine: str
-    running: int
-    waiting: int
-    executed_k: int | None
-    executed_limit: str | None
-    policy: int
-    last_frame: float
-    """End of the last step, Unix seconds."""
-
-
-class _Group:
-    """One bucket, or the pool of all: its windows and its ring."""
-
-    def __init__(self, spans: tuple[tuple[float, int, str], ...]) -> None:
-        self.windows = [SlidingTally(seconds, cell) for seconds, cell, _ in spans]
-        self.loads = [SlidingLoad(seconds, cell) for seconds, cell, _ in spans]
-        self.ring = Ring()
-        self._unsettled: dict[int, Tally] = {}
-        self._unsettled_load: dict[tuple[Runner, int], dict[int, list[int]]] = {}
-        self.last_seen = 0.0
-        self.shown: int | None = None
-        self.cached: tuple[int, Figures] | None = None
-        self.view: BucketWindow | None = None
-        """As it was shown last, …"""
-        self.viewed_at = 0.0
-        """… at this moment, …"""
-        self.changed = False
-        """… and whether anything came since."""
-
-    def add(self, runner: Runner, change: CellChange) -> None:
-        accumulate(self._unsettled_load.setdefault((runner, change.cell), {}), change.load)
-        self._unsettled.setdefault(change.cell, Tally()).add(change.change)
-        if len(self._unsettled) > _MAX_UNSETTLED:
-            self.settle()
-        self.ring.add(change.cell, change.sums)
-        self.last_seen = max(self.last_seen, change.last_seen)
-        self.changed = True
-
-    def is_due(self, now: float) -> bool:
-        """Whether a picture of this moment would be another: rows came, or a cell may have left a window."""
-        return self.view is None or self.changed or not 0 <= now - self.viewed_at < CELL_SECONDS
-
-    def settle(self) -> None:
-        """Let the windows have what has come: rows come far more often than anybody looks."""
-        for cell, tally in self._unsettled.items():
-            for window in self.windows:
-                window.add(cell * CELL_SECONDS, tally)
-            self.cached = None
-        for (runner, cell), sums in self._unsettled_load.items():
-            for load in self.loads:
-                load.add(runner, cell * CELL_SECONDS, sums)
-        self._unsettled.clear()
-        self._unsettled_load.clear()
-
-    def bring_to(self, now: float) -> None:
-        self.settle()
-        for window in self.windows:
-            if window.expire(now):
-                self.cached = None
-        for load in self.loads:
-            load.expire(now)
-
-    def choose(self) -> int:
-        """The window to show: the smallest with enough sequences, kept until it has too few.
-
-        Where none has enough, the smallest that holds as many as the longest: a longer one would know no more.
-        """
-        enough = min(ENOUGH_SEQUENCES, self.windows[-1].sequences)
-        best = next(place for place, window in enumerate(self.windows) if window.sequences >= enough)
-        kept = self.shown
-        if kept is None or best < kept or self.windows[kept].sequences < KEEP_SEQUENCES:
-            self.shown = kept = best
-        return kept
 
 
 class LiveWindows:
@@ -149,13 +50,13 @@ class LiveWindows:
 
     def __init__(self, fixed: str | None = None) -> None:
         self.fixed = fixed
-        self._groups: dict[BucketKey, _Group] = {}
+        self._groups: dict[BucketKey, Group] = {}
         self._ordered: list[BucketKey] = []
-        self._pool = _Group(SPANS)
+        self._pool = Group(SPANS)
         self._load_ring = Ring(columns=2)
-        self._loads: dict[str, EngineLoad] = {}
+        self._loads = EngineLoads()
         self._outages: dict[str, list[Interval]] = {}
-        self._seconds: dict[int, int] = {}
+        self._rate = TokenRate()
         self._recorded_from: float | None = None
         self._models: Mapping[Runner, StepModel] = {}
 
@@ -163,40 +64,24 @@ class LiveWindows:
 
     def add(self, batch: RowBatch, names: Mapping[int, BucketName]) -> None:
         """Add possible rows; `names` of the buckets in the batch."""
+        runner = _runner(names[int(batch.bucket[0])])  # of all of them: a batch is of one run of an engine
         for change in changes(batch):
-            self.add_change(names[change.bucket], change)
-        seconds, place = np.unique(batch.raw.ts.astype(np.int64), return_inverse=True)
-        emitted = np.bincount(place, weights=batch.raw.matrix[EMITTED])
-        for second, tokens in zip(seconds.tolist(), emitted.tolist(), strict=True):
-            self._seconds[second] = self._seconds.get(second, 0) + int(tokens)
-        while len(self._seconds) > _SECOND_BINS:
-            del self._seconds[min(self._seconds)]
+            self._group(BucketKey(*names[change.bucket][1:])).add(runner, change)
+        for change in changes(replace(batch, bucket=np.zeros_like(batch.bucket))):
+            self._pool.add(runner, change)
+        self._rate.add(batch)
 
-    def add_change(self, name: BucketName, change: CellChange) -> None:
-        key = BucketKey(*name[1:])
+    def _group(self, key: BucketKey) -> Group:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(SPANS)
-        runner = Runner(name[0], name[4])
-        group.add(runner, change)
-        self._pool.add(runner, change)
+            group = self._groups[key] = Group(SPANS)
+        return group
 
     def step(self, engine: str, record: EngineRecord | None, step: PackedStep, matrix: Ints) -> None:
         """Note an engine's load. Where its batch K can't move, the executed K is the largest that was asked for."""
         self.recorded_since(step.ts - step.duration_ms / 1000)
         self.add_load(int(step.ts // CELL_SECONDS), 1, step.running)
-        executed: tuple[int, str] | None = (step.k_draft, step.limit_draft)
-        if record is not None and (record.batch_k == "fixed" or record.data_parallel_size > 1):
-            executed = _largest_asked(matrix)
-        self._loads[engine] = EngineLoad(
-            engine=engine,
-            running=step.running,
-            waiting=step.waiting,
-            executed_k=executed[0] if executed else None,
-            executed_limit=executed[1] if executed else None,
-            policy=step.policy,
-            last_frame=step.ts,
-        )
+        self._loads.step(engine, record, step, matrix)
 
     def add_load(self, cell: int, steps: int, running: int) -> None:
         """`steps` ended in 10-s cell number `cell`, with `running` sequences in all of them together."""
@@ -204,10 +89,7 @@ class LiveWindows:
 
     def live_sequences(self, engine: str, live: int) -> None:
         """An idle engine makes no steps: the last step's load ends with its sequences."""
-        load = self._loads.get(engine)
-        if load is not None and live < load.running + load.waiting:
-            running = min(load.running, live)
-            self._loads[engine] = msgspec.structs.replace(load, running=running, waiting=live - running)
+        self._loads.live_sequences(engine, live)
 
     def use_models(self, models: Mapping[Runner, StepModel]) -> None:
         """Hold rows against these step times from now on."""
@@ -226,6 +108,30 @@ class LiveWindows:
     def recorded_since(self, ts: float) -> None:
         """There are records from `ts` on, or from earlier."""
         self._recorded_from = ts if self._recorded_from is None else min(ts, self._recorded_from)
+
+    # From a store, once, before anything is added; cells oldest first
+
+    def restore_cell(
+        self, name: BucketName, place: int, start: int, change: TallyChange, load: Mapping[int, list[int]]
+    ) -> None:
+        """What window number `place` of a bucket holds in the cell of its size that starts at `start`."""
+        group, runner = self._group(BucketKey(*name[1:])), _runner(name)
+        group.windows[place].add(start, change)
+        group.loads[place].add(runner, start, load)
+
+    def restore_pool(self, place: int, start: int, change: TallyChange) -> None:
+        """The same of all buckets, but for their load."""
+        self._pool.windows[place].add(start, change)
+
+    def restore_pool_load(self, name: BucketName, place: int, start: int, load: Mapping[int, list[int]]) -> None:
+        """The load of all buckets of one runner; `name`: of any of them."""
+        self._pool.loads[place].add(_runner(name), start, load)
+
+    def restore_series(self, name: BucketName | None, cells: Ints, sums: Ints, last_seen: float) -> None:
+        """Sums of a bucket (None: of all pooled) in 10-s cells, as `Ring.restore` takes them."""
+        group = self._pool if name is None else self._group(BucketKey(*name[1:]))
+        group.ring.restore(cells, sums)
+        group.last_seen = max(group.last_seen, last_seen)
 
     # Read by whoever shows it
 
@@ -251,14 +157,7 @@ class LiveWindows:
             group.bring_to(now)
             place = self._place(group)
             found = self._figures(group, place, now, key)
-            group.view = BucketWindow(
-                key=key,
-                figures=found,
-                window_label=SPANS[place][2],
-                spark=_spark(group.ring, now),
-                k_mix=k_mix(found),
-                last_seen=group.last_seen,
-            )
+            group.view = bucket_window(key, found, SPANS[place][2], group.ring, group.last_seen, now)
             group.viewed_at, group.changed = now, False
 
     def total(self, now: float) -> Figures | None:
@@ -284,28 +183,23 @@ class LiveWindows:
 
     def tokens_per_second(self, now: float, seconds: int = 10) -> float | None:
         """Tokens committed by all engines over the last whole `seconds`; None before there is a second on record."""
-        if self._recorded_from is None:
-            return None
-        end = math.floor(now)
-        start = max(end - seconds, math.floor(self._recorded_from))
-        emitted = sum(tokens for second, tokens in self._seconds.items() if start <= second < end)
-        return divided(emitted, max(0, end - start))
+        return None if self._recorded_from is None else self._rate.over(self._recorded_from, now, seconds)
 
     def engine_load(self, engine: str) -> EngineLoad | None:
-        return self._loads.get(engine)
+        return self._loads.of(engine)
 
-    def _place(self, group: _Group) -> int:
+    def _place(self, group: Group) -> int:
         for place, (_, _, label) in enumerate(SPANS):
             if label == self.fixed:
                 return place
         return group.choose()
 
-    def _figures(self, group: _Group, place: int, now: float, key: BucketKey) -> Figures:
+    def _figures(self, group: Group, place: int, now: float, key: BucketKey) -> Figures:
         tally = group.windows[place]
         edge = math.ceil((now - tally.seconds) / tally.cell_seconds) * tally.cell_seconds
         start = min(now, max(edge, self._recorded_from or now))
         window = Window(start, now)
-        seconds = recorded_seconds(start, now, self._outages, self._loads)
+        seconds = recorded_seconds(start, now, self._outages, self._loads.engines)
         if group.cached is None or group.cached[0] != place:
             made = figures(
                 tally.total.as_joint(),
@@ -324,28 +218,9 @@ class LiveWindows:
         return msgspec.structs.replace(made, tokens_per_second=divided(made.emitted or 0, seconds), window=window)
 
 
-def k_mix(shown: Figures) -> list[float]:
-    """Share of decode rows at k_asked 0, 1, 2, … up to the largest that occurs."""
-    if not shown.k_histogram:
-        return []
-    largest = max(int(k) for k in shown.k_histogram)
-    rows = sum(shown.k_histogram.values())
-    return [shown.k_histogram.get(str(k), 0) / rows for k in range(largest + 1)]
+def _runner(name: BucketName) -> Runner:
+    return Runner(name[0], name[4])
 
 
 def _order(key: BucketKey) -> tuple[object, ...]:
     return bucket_order(key.workload, key.context, key.temperature, key.model_version)
-
-
-def _spark(ring: Ring, now: float) -> list[float | None]:
-    last = int(now // CELL_SECONDS)
-    cells = grouped(ring.read(last - SPARK_POINTS * SPARK_CELLS + 1, last), SPARK_CELLS)
-    return [divided(int(cell[RATIO]), RATIO_UNIT * int(cell[DRAFT_STEPS])) for cell in cells]
-
-
-def _largest_asked(matrix: Ints) -> tuple[int, str] | None:
-    if not matrix.shape[1]:
-        return None
-    place = int(matrix[K_ASKED].argmax())
-    code = int(matrix[LIMIT][place])
-    return int(matrix[K_ASKED][place]), LIMITS[code] if 0 <= code < len(LIMITS) else "max"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import numpy as np
@@ -27,6 +27,7 @@ from store.rowbatch import (
     RowBatch,
     StepFacts,
 )
+from store.storage_order import storage_order
 from store.tables import TABLES
 
 MAX_BUFFERED_ROWS: Final = 2_000_000
@@ -49,6 +50,19 @@ _MATRIX_COLUMNS: Final = (
     ("k_asked", K_ASKED), ("limit_term", LIMIT), ("proposed", PROPOSED), ("drafted", DRAFTED), ("invalid", INVALID),
     ("accepted", ACCEPTED), ("emitted", EMITTED), ("context", CONTEXT), ("cause", CAUSE),
 )  # fmt: skip
+
+
+_STEP_COLUMNS: Final = tuple(column.name for column in TABLES["steps"].columns)
+
+
+class Lost(NamedTuple):
+    """A stretch of a run that was given up."""
+
+    run: int
+    since: float
+    until: float
+    """Unix seconds: start of its first step, end of its last."""
+    steps: int
 
 
 class Writer:
@@ -97,13 +111,19 @@ class Writer:
             raise StoreError(f"the store can't be written, recording waits: {error}") from error
         self._clear()
 
-    def drop_overflow(self) -> int:
-        """Rows given up because the store could not be written for too long."""
+    def drop_overflow(self) -> list[Lost]:
+        """Give up steps and rows when the store could not be written for too long; the stretches they were of."""
         if self.buffered_rows <= MAX_BUFFERED_ROWS:
-            return 0
-        lost = self.buffered_rows
+            return []
+        steps = [dict(zip(_STEP_COLUMNS, values, strict=True)) for values in self._records["steps"]]
+        self._records["steps"].clear()
         self._batches.clear()
         self.buffered_rows = 0
+        lost = []
+        for run in dict.fromkeys(step["engine_run"] for step in steps):
+            mine = [step for step in steps if step["engine_run"] == run]
+            since = mine[0]["ts"] - mine[0]["duration_ms"] / 1000
+            lost.append(Lost(run, since, max(step["ts"] for step in mine), len(mine)))
         return lost
 
     def _clear(self) -> None:
@@ -119,7 +139,7 @@ def _append(connection: duckdb.DuckDBPyConnection, table: str, arrow: pa.Table) 
     try:
         connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
     finally:
-        connection.unregister("incoming")
+        _unregister(connection)
 
 
 def _append_rows(connection: duckdb.DuckDBPyConnection, batches: Sequence[RowBatch]) -> None:
@@ -129,24 +149,32 @@ def _append_rows(connection: duckdb.DuckDBPyConnection, batches: Sequence[RowBat
         connection.execute(f"INSERT INTO rows SELECT {columns} FROM incoming")
         rollup.add_late(connection, "incoming", min(float(batch.raw.ts.min()) for batch in batches))
     finally:
+        _unregister(connection)
+
+
+def _unregister(connection: duckdb.DuckDBPyConnection) -> None:
+    with contextlib.suppress(duckdb.Error):  # in a transaction that failed; why it did must not be covered up
         connection.unregister("incoming")
 
 
 def _rows_table(batches: Sequence[RowBatch]) -> pa.Table:
     """The rows of `batches` as Arrow columns of the table's types, with what the table leaves to their step."""
     types = {column.name: _ARROW[column.type] for column in TABLES["rows"].columns}
+    sequence = np.concatenate([batch.sequence for batch in batches])
+    order = storage_order(sequence, np.concatenate([batch.raw.matrix[CONTEXT] for batch in batches]))
     columns: dict[str, pa.Array] = {
-        "step": _cast(np.concatenate([batch.raw.step for batch in batches]), types["step"]),
-        "sequence": _cast(np.concatenate([batch.sequence for batch in batches]), types["sequence"]),
-        "bucket": _cast(np.concatenate([batch.bucket for batch in batches]), types["bucket"]),
+        "step": _cast(np.concatenate([batch.raw.step for batch in batches])[order], types["step"]),
+        "sequence": _cast(sequence[order], types["sequence"]),
+        "bucket": _cast(np.concatenate([batch.bucket for batch in batches])[order], types["bucket"]),
     }
     for name, place in _MATRIX_COLUMNS:
-        values = np.concatenate([batch.raw.matrix[place] for batch in batches])
+        values = np.concatenate([batch.raw.matrix[place] for batch in batches])[order]
         columns[name] = _cast(values, types[name], UNKNOWN if place == PROPOSED else None)
-    columns["post_resume"] = pa.array(np.concatenate([batch.post_resume for batch in batches]) > 0)
-    columns["ts"] = pa.array(np.concatenate([batch.raw.ts for batch in batches]))
-    facts = np.concatenate([batch.raw.facts for batch in batches], axis=1).astype(np.uint64)
-    columns |= {name: pa.array(fact) for name, fact in zip(StepFacts._fields, facts, strict=True)}
+    columns["post_resume"] = pa.array((np.concatenate([batch.post_resume for batch in batches]) > 0)[order])
+    columns["ts"] = pa.array(np.concatenate([batch.raw.ts for batch in batches])[order])
+    for place, name in enumerate(StepFacts._fields):
+        fact = np.concatenate([batch.raw.facts[place] for batch in batches])[order]
+        columns[name] = pa.array(fact.astype(np.uint64))
     return pa.table(columns)
 
 

@@ -27,7 +27,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "page": "Help and explanations",
 }
 
-Need = Literal["station", "write", "engine", "own_engine", "bucket"]
+Need = Literal["station", "write", "engine", "own_engine", "policy", "bucket"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
         "mode", "m", "mode", "Change the mode: off, or static with a K", "everywhere", spare=3, dangerous=True,
-        needs=("station", "write", "engine"),
+        needs=("station", "write", "policy", "engine"),
     ),
     Action("pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
@@ -173,6 +173,12 @@ def _needs_own_engine(picture: Picture) -> str | None:
     return "specdeck did not start this engine; restart it where it was started"
 
 
+def _needs_policy(picture: Picture) -> str | None:
+    if picture.snapshot is None or picture.snapshot.policy is not None:
+        return None
+    return "this station only observes; the engine's policy is set where that was started"
+
+
 def _needs_bucket(picture: Picture) -> str | None:
     return None if picture.snapshot is not None and picture.snapshot.buckets else "there is no bucket yet"
 
@@ -182,5 +188,6 @@ _CHECKS: Final = {
     "write": _needs_write,
     "engine": _needs_engine,
     "own_engine": _needs_own_engine,
+    "policy": _needs_policy,
     "bucket": _needs_bucket,
 }

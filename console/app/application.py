@@ -206,21 +206,22 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         from console.app.dialogs import ModeDialog
 
         snapshot = self.picture.snapshot
-        assert snapshot is not None  # guarded: an engine serves
-        max_k = max(engine.max_k for engine in self.picture.serving)
+        assert snapshot is not None  # guarded: an engine serves, …
+        assert snapshot.policy is not None  # … by a policy of ours
+        max_k = max(engine.max_k or 0 for engine in self.picture.serving)
         self.push_screen(ModeDialog(snapshot.policy, max_k), self._confirm_mode)
 
     def _confirm_mode(self, chosen: PolicyMode | None) -> None:
         from console.app.dialogs import ConfirmDialog, mode_change
 
         snapshot = self.picture.snapshot
-        if chosen is None or snapshot is None:
+        if chosen is None or snapshot is None or snapshot.policy is None or snapshot.policy_version is None:
             return
         before = snapshot.policy
         if (chosen.mode, chosen.k) == (before.mode, before.k):
             self.tell("That is the mode already; nothing was changed.")
             return
-        running = sum(engine.running for engine in self.picture.serving)
+        running = sum(engine.running or 0 for engine in self.picture.serving)
         expected = snapshot.policy_version
 
         def confirmed(yes: bool | None) -> None:

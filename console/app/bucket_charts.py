@@ -52,7 +52,9 @@ def load_chart(series: Series | None, width: int, height: int, engine: EngineVie
     lower = high - upper
     ks = [point.executed_k for point in series.points]
     runs = [point.running for point in series.points]
-    top_k = charts.nice_ceiling(max([*(k for k in ks if k is not None), float(engine.max_k if engine else 1), 1.0]))
+    top_k = charts.nice_ceiling(
+        max([*(k for k in ks if k is not None), float((engine.max_k if engine else None) or 1), 1.0])
+    )
     top_run = charts.nice_ceiling(max([*(run for run in runs if run is not None), 1.0]))
     k_canvas = _canvas(charts.area(ks, wide, upper, top_k), "k")
     run_canvas = _canvas(charts.area(runs, wide, lower, top_run), "load")

@@ -12,7 +12,7 @@ from typing import Final
 from console.app import charts, numbers
 from console.app.spans import Line, Role, Span, clean, left, right
 from console.feed.messages import AlertView, BucketView
-from store.figures import BucketKey
+from store.figures import BucketKey, Figures
 
 IDLE_SECONDS: Final = 60.0
 """A bucket without rows for this long is shown dim, with how long it has been idle."""
@@ -180,6 +180,11 @@ def bucket_name(key: BucketKey | None) -> str:
     return clean(" ".join(part for part in parts if part))
 
 
+def slower(figures: Figures) -> bool:
+    """Speculation makes it slower, and that is no noise: the interval of the realised speedup ends below 1."""
+    return figures.speedup_high is not None and figures.speedup_high < 1 and figures.speedup_state == "ok"
+
+
 def main_k(bucket: BucketView) -> int | None:
     """The draft length that most decode rows were asked for."""
     return max(range(len(bucket.k_mix)), key=lambda k: bucket.k_mix[k]) if any(bucket.k_mix) else None
@@ -259,10 +264,11 @@ def _speedup(facts: RowFacts, width: int) -> Line:
         calibrating = figures.speedup_state == "calibrating" and width >= 12
         return ((right("calibrating" if calibrating else numbers.ABSENT, width), "dim"),)
     value = f"{figures.speedup:.2f}"
+    role: Role = "warn" if slower(figures) else "text" if figures.speedup_state == "ok" else "dim"
     if width < 12:
-        return ((right(value, width), "text"),)
+        return ((right(value, width), role),)
     error = numbers.half_width(figures.speedup_low, figures.speedup_high)
-    return ((right(value, 7), "text"), (right(error, width - 7), "dim"))
+    return ((right(value, 7), role), (right(error, width - 7), "dim"))
 
 
 def _rate(facts: RowFacts, width: int) -> Line:

@@ -160,7 +160,7 @@ def change_lines(change: Change, width: int) -> list[Line]:
 def leave_lines(picture: Picture, width: int) -> list[Line]:
     """The choices of leaving, with what each means now."""
     where = f" on {clean(picture.base_url)}" if picture.base_url else ""
-    running = sum(engine.running + engine.waiting for engine in picture.engines)
+    running = sum((engine.running or 0) + (engine.waiting or 0) for engine in picture.engines)
     not_ours = [clean(engine.engine) for engine in picture.engines if not engine.owned]
     cut = f" {running} requests under way are cut off." if running else ""
     keeps = f" Engine {', '.join(not_ours)} was not started by specdeck and stays." if not_ours else ""

@@ -24,6 +24,8 @@ GATEWAY_STATES: dict[str, tuple[str, Role]] = {
     "down": ("■", "critical"),
 }
 
+_UNKNOWN: Line = ((left("   policy", 14), "dim"), ("unknown, as is executed K: this engine is only observed", "text"))
+
 
 def engine_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
     """Everything about the engines, the gateway and the store. `roomy`: there are lines to spare for blank ones."""
@@ -45,7 +47,8 @@ def _engine(engine: EngineView, picture: Picture, width: int, roomy: bool) -> li
         lines += [((f"   {text}", role),) for text in wrap(clean(engine.detail), width - 3)]
     lines += _what_runs(engine, width)
     blank = [EMPTY] if roomy else []
-    lines += [*blank, *_three_columns(engine, width)]
+    observed = picture.snapshot is not None and picture.snapshot.policy is None
+    lines += [*blank, *([_UNKNOWN] if observed else _three_columns(engine, width))]
     if engine.phases:
         lines += [*blank, (*_label("start-up"), *cut(phase_line(engine), max(0, width - 14)))]
     return [*lines, *blank]
@@ -69,21 +72,24 @@ def _head(engine: EngineView, picture: Picture, width: int) -> Line:
 def _what_runs(engine: EngineView, width: int) -> list[Line]:
     if not engine.target:
         return []
-    parallel = "" if engine.data_parallel_size == 1 else f", data parallel {engine.data_parallel_size}"
+    parallel = "" if engine.data_parallel_size in (None, 1) else f", data parallel {engine.data_parallel_size}"
     length = "" if engine.max_model_len is None else f" of {engine.max_model_len} tokens"
-    batch = "free" if engine.batch_k == "free" else "fixed: sequences are trimmed, drafting is not saved"
+    fixed = engine.batch_k == "fixed"
+    batch = "fixed: sequences are trimmed, drafting is not saved" if fixed else engine.batch_k or numbers.ABSENT
+    scheduling = {None: numbers.ABSENT, True: "asynchronous", False: "synchronous"}[engine.async_scheduling]
+    up_to_k, sequences = numbers.plain(engine.max_k), numbers.plain(engine.max_num_seqs)
     facts = [
         ("target", clean(engine.target)),
         ("drafter", f"{clean(engine.drafter)} (method {engine.method})"),
         ("vllm", f"{short_version(engine.vllm)} on {clean(engine.device)}"),
-        ("scheduling", ("asynchronous" if engine.async_scheduling else "synchronous") + parallel),
-        ("K", f"up to {engine.max_k}, batch K {batch}"),
-        ("sequences", f"up to {engine.max_num_seqs}{length}"),
+        ("scheduling", scheduling + parallel),
+        ("K", f"up to {up_to_k}, batch K {batch}"),
+        ("sequences", f"up to {sequences}{length}"),
     ]
     if width < 100:
-        trimmed = "" if engine.batch_k == "free" else ", drafting not saved"
+        trimmed = ", drafting not saved" if fixed else ""
         return [
-            (*_label("runs"), (f"{facts[0][1]} + {facts[1][1]}, K up to {engine.max_k}{trimmed}", "text")),
+            (*_label("runs"), (f"{facts[0][1]} + {facts[1][1]}, K up to {up_to_k}{trimmed}", "text")),
             (*_label("on"), (f"vllm {facts[2][1]}, {facts[3][1]}, {facts[5][1]}", "text")),
         ]
     half = width // 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-import msgspec
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -22,18 +21,12 @@ from console.app.picture import Picture
 from console.app.spans import clean
 from console.feed.client import FeedError
 from console.feed.messages import EngineView
-from console.feed.protocol import LogChunk, LogParams
+from console.feed.protocol import LogChunk, LogParams, RestartParams
 
 LOG_INTERVAL: Final = 1.0
 LOG_LINES: Final = 5000
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-
-
-class RestartParams(msgspec.Struct, frozen=True):
-    """Params of `engine_restart`."""
-
-    engine: str
 
 
 class EngineScreen(DeckScreen):
@@ -118,12 +111,13 @@ class EngineScreen(DeckScreen):
         from console.app.dialogs import Change, ConfirmDialog
 
         engine = next(engine for engine in self.deck.picture.engines if engine.owned)
+        cut = (engine.running or 0) + (engine.waiting or 0)
         change = Change(
             title=f"Restart engine {engine.engine}",
-            before=f"{engine.state}, {engine.running} running, {engine.waiting} waiting",
+            before=f"{engine.state}, {numbers.plain(engine.running)} running, {numbers.plain(engine.waiting)} waiting",
             after="stopped, then started anew with the same settings",
             effects=[
-                f"Requests under way are cut off ({engine.running + engine.waiting} now); the gateway stays up.",
+                f"Requests under way are cut off ({cut} now); the gateway stays up.",
                 f"Nothing is served until it is up again{_last_start(engine)}.",
                 "The outage is recorded and shows on the time axis.",
             ],

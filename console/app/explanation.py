@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from console.app import numbers
 from console.app.columns import bucket_name
@@ -10,8 +11,8 @@ from console.app.spans import EMPTY, Line, Role, clean, left
 from console.feed.messages import BucketView, Snapshot
 
 
-def explain_alpha(bucket: BucketView, snapshot: Snapshot, width: int) -> list[Line]:
-    """The acceptance rate of one bucket, so that it can be recomputed by hand."""
+def explain(bucket: BucketView, snapshot: Snapshot, width: int) -> list[Line]:
+    """The acceptance rate of one bucket, so that it can be recomputed by hand, and its realised speedup."""
     figures = bucket.figures
     lines: list[Line] = [((f"Acceptance rate α of {bucket_name(bucket.key)}", "bright"),), EMPTY]
     lines += _text("α = mean over draft steps of accepted / drafted. The bonus token does not count.", width)
@@ -46,15 +47,49 @@ def explain_alpha(bucket: BucketView, snapshot: Snapshot, width: int) -> list[Li
         ("AL", f"{numbers.two_places(figures.mean_acceptance_length)}  = 1 + accepted / draft steps", "text"),
         ("waste", f"{numbers.fraction(figures.waste_ratio)}  = (drafted − accepted) / drafted", "text"),
     ]
+    if figures.post_resume is not None and figures.post_resume.steps:
+        after = f"{figures.post_resume.steps:,} draft steps soon after a long stretch at K = 0: alarms leave them out"
+        facts.append(("post-resume", after, "text"))
     if figures.few:
         facts.append(("few", "under 10 sequences or 30 draft steps: not to be relied on", "warn"))
-    lines += [((left(f"  {name}", 15), "dim"), (value, role)) for name, value, role in facts]
+    lines += _table(facts)
     lines += [EMPTY, (("Per position", "bright"),)]
     lines += _positions(bucket)
     lines += [EMPTY, (("Left out", "bright"),)]
     lines += _left_out(bucket, snapshot)
     lines += [EMPTY, *_text("α falls when K rises with nothing else changed: never compare it across K.", width)]
-    return lines
+    lines += [EMPTY, (("Realised speedup", "bright"),)]
+    return lines + _speedup(bucket, width)
+
+
+def _table(facts: Sequence[tuple[str, str, Role]]) -> list[Line]:
+    return [((left(f"  {name}", 15), "dim"), (value, role)) for name, value, role in facts]
+
+
+def _speedup(bucket: BucketView, width: int) -> list[Line]:
+    """What it is, or what it still waits for."""
+    figures = bucket.figures
+    formula = (
+        "Σ (emitted × vanilla time + prefill time) / Σ step time over the decode rows: tokens/s observed over"
+        " tokens/s that vanilla makes with the same sequences in the batch. A bucket pays for its neighbours' drafts."
+    )
+    lines = _text(formula, width)
+    if figures.speedup is not None:
+        interval = "—"
+        if figures.speedup_low is not None and figures.speedup_high is not None:
+            low, high = figures.speedup_low, figures.speedup_high
+            interval = f"{low:.2f} … {high:.2f}  (95 %, blocks of steps, and the error of the vanilla times)"
+        lines += _table([("speedup", f"{figures.speedup:.2f}", "bright"), ("interval", interval, "text")])
+        if figures.speedup_state == "few":
+            lines += _table([("few", "too few steps: not to be relied on", "warn")])
+        return lines
+    if figures.speedup_state == "absent":
+        return lines + _table([("speedup", "—  no decode row in the window", "text")])
+    waits = (
+        "Vanilla times are measured, from steps at K = 0. The batch sizes that carry 80 % of this bucket's time do not"
+        " have 30 such steps each yet: a while in mode off under the usual load gives them."
+    )
+    return lines + _table([("speedup", "—  calibrating", "accent")]) + _text(waits, width)
 
 
 def _whole(value: int | None) -> str:
@@ -82,7 +117,7 @@ def _left_out(bucket: BucketView, snapshot: Snapshot) -> list[Line]:
     causes = ", ".join(
         f"{clean(cause)} {number:,}"
         for cause, number in sorted(figures.cause_histogram.items(), key=lambda item: -item[1])
-        if cause not in ("full", "prefill") and number
+        if cause not in ("full", "prefill", "none") and number
     )
     lines: list[Line] = [((f"  {_whole(undrafted)} decode rows drafted nothing, so they have no α", "text"),)]
     if causes:

@@ -89,7 +89,7 @@ class LiveScreen(DeckScreen):
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
         self._rows = [RowFacts(bucket, snapshot.ts, alerts.get(bucket.key)) for bucket in snapshot.buckets]
         shown = self._order.arrange(self._rows)
-        max_k = max([engine.max_k for engine in snapshot.engines] or [0]) or 4
+        max_k = max([engine.max_k or 0 for engine in snapshot.engines] or [0]) or 4
         several = len({bucket.key.model_version for bucket in snapshot.buckets}) > 1
         layout = fit_columns(make_columns(max_k, several), self.table.size.width)
         self.query_one(BucketHeader).show(layout, self._order.sorted_by)

@@ -77,6 +77,11 @@ def minutes(ts: float) -> str:
     return time.strftime("%H:%M", time.localtime(ts))
 
 
+def plain(value: int | None) -> str:
+    """All digits of a small number."""
+    return ABSENT if value is None else str(value)
+
+
 def mode(policy: PolicyMode | None) -> str:
     """A policy as it is typed on the command line: `off`, `static:4`, `adaptive`."""
     if policy is None:

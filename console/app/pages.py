@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from console.app import actions
 from console.app.actions import CONTEXT_TITLES, Context, key_name, unmet
-from console.app.explanation import explain_alpha
+from console.app.explanation import explain
 from console.app.line_view import LineView
 from console.app.panel import Panel
 from console.app.picture import Picture
@@ -62,10 +62,10 @@ class HelpPage(Page):
 
 
 class ExplainPage(Page):
-    """Why the acceptance rate of a bucket is what it is."""
+    """Why the acceptance rate and the speedup of a bucket are what they are."""
 
     def __init__(self, bucket: BucketView, snapshot: Snapshot) -> None:
-        super().__init__("Explained", lambda width: explain_alpha(bucket, snapshot, width))
+        super().__init__("Explained", lambda width: explain(bucket, snapshot, width))
 
 
 def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width: int) -> list[Line]:

@@ -96,6 +96,8 @@ def _starting(picture: Picture, width: int) -> list[Line]:
 
 def _no_bucket(picture: Picture, width: int) -> list[Line]:
     lines: list[Line] = [_heading("No bucket yet", "", width), EMPTY]
+    if picture.snapshot is not None and picture.snapshot.policy is None:
+        return lines + _dim("This vLLM is only observed: its requests get one row together, once it drafts.", width)
     lines += _dim("Each workload × context × temperature gets a row here, with the first tokens of a request:", width)
     lines.append(EMPTY)
     url = picture.base_url

@@ -7,6 +7,7 @@ from typing import Final
 
 from console.app import numbers
 from console.app.actions import Action, key_name, unmet
+from console.app.columns import slower
 from console.app.picture import Picture, pending_policy
 from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
 from console.feed.messages import AlertView, EngineView, Snapshot
@@ -33,11 +34,11 @@ def status_line(picture: Picture, width: int) -> Line:
         Part(_engine_trouble(picture), 1),
         Part(_mode(snapshot), 1),
         Part(_executed(picture), 1),
-        Part((("run ", "dim"), (str(snapshot.running), "text")), 3),
-        Part((("wait ", "dim"), (str(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
+        Part((("run ", "dim"), (numbers.plain(snapshot.running), "text")), 3),
+        Part((("wait ", "dim"), (numbers.plain(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
         Part((*_rate(snapshot), (" tok/s", "dim")), 2),
         Part(_alpha(snapshot), 5),
-        Part(_speedup(snapshot), 7 if snapshot.total is not None and snapshot.total.speedup is not None else 10),
+        Part(_speedup(snapshot), 4 if snapshot.total is not None and snapshot.total.speedup is not None else 10),
         Part(_alert_counts(picture), 0),
         Part(_loss(snapshot), 4),
     ]
@@ -112,6 +113,8 @@ def _engine_trouble(picture: Picture) -> Line:
 
 
 def _mode(snapshot: Snapshot) -> Line:
+    if snapshot.policy is None:
+        return (("mode unknown", "dim"),)
     waiting = [engine for engine in snapshot.engines if engine.state == "serving" and pending_policy(engine)]
     mark: Line = ((" applying…", "accent"),) if waiting else EMPTY
     cap: Line = ((f" cap {snapshot.cap}", "warn"),) if snapshot.cap is not None else EMPTY
@@ -126,7 +129,8 @@ def _executed(picture: Picture) -> Line:
     if not executed:
         return EMPTY
     shown = f"{executed[0]}" if len(executed) == 1 else f"{executed[0]}–{executed[-1]}"
-    configured = 0 if picture.snapshot.policy.mode == "off" else picture.snapshot.policy.k
+    policy = picture.snapshot.policy
+    configured = None if policy is None else 0 if policy.mode == "off" else policy.k
     differs = configured is not None and executed != [configured]
     if not differs and not any(engine.mismatch for engine in picture.serving):
         return (("K ", "dim"), (shown, "bright"))
@@ -153,7 +157,8 @@ def _speedup(snapshot: Snapshot) -> Line:
     if total is None or total.speedup is None:
         return (("speedup —", "dim"),)
     width = numbers.half_width(total.speedup_low, total.speedup_high)
-    return ((f"{total.speedup:.2f}×", "text"), (f" ±{width}" if width else "", "dim"))
+    role: Role = "warn" if slower(total) else "text" if total.speedup_state == "ok" else "dim"
+    return ((f"{total.speedup:.2f}×", role), (f" ±{width}" if width else "", "dim"))
 
 
 def _alert_counts(picture: Picture) -> Line:

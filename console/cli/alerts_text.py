@@ -1,4 +1,4 @@
-"""Alerts as text: one sentence each, newest last."""
+"""Alerts as text: a line each, with the number by which it is acknowledged; newest last."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _line(alert: AlertReport) -> str:
     until = f" – {_moment(alert.ended)}" if alert.ended is not None else ""
     asleep = "" if alert.snoozed_until is None else f", asleep until {_moment(alert.snoozed_until)}"
     seen = "" if alert.acknowledged is None else f", acknowledged by {printable(alert.acknowledged)}"
-    mark = _MARKS[alert.severity]
-    return f"{mark} {alert.state:<8} {began}{until}  {alert.kind}: {printable(alert.text, _WIDTH)}{seen}{asleep}"
+    head = f"{_MARKS[alert.severity]} {alert.id:>3} {alert.state:<8} {began}{until}"
+    return f"{head}  {alert.kind}: {printable(alert.text, _WIDTH)}{seen}{asleep}"
 
 
 def _moment(ts: float) -> str:

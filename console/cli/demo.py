@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from console.cli.options import serving
+
+SPEEDUP_FLOOR: Final = 1.0
+"""The bundled model gains little: the demo warns where speculation is a loss."""
 
 
 @click.command(epilog="Example: specdeck demo --seconds 120")
@@ -24,5 +27,7 @@ def demo(ctx: click.Context, /, seconds: float | None, seed: int, **options: Any
 
     from console.cli.demo_run import run_headless, run_with_console
 
+    if options["speedup_floor"] is None:
+        options["speedup_floor"] = SPEEDUP_FLOOR
     interactive = sys.stdin.isatty() and sys.stderr.isatty()
     ctx.exit((run_with_console if interactive else run_headless)(options, seconds, seed))

@@ -141,7 +141,7 @@ def _tell_phases(snapshot: Snapshot, told: set[str]) -> None:
 def _live_table(snapshot: Snapshot) -> str:
     engines = ", ".join(f"{view.engine} {view.state} K {view.executed_k}" for view in snapshot.engines)
     rate = 0.0 if snapshot.tokens_per_second is None else snapshot.tokens_per_second
-    load = f"running {snapshot.running}  waiting {snapshot.waiting}  {rate:.0f} tok/s"
+    load = f"running {snapshot.running or 0}  waiting {snapshot.waiting or 0}  {rate:.0f} tok/s"
     head = f"{time.strftime('%H:%M:%S')}  {engines}  {load}"
     return "\n".join([head, *bucket_table([bucket.figures for bucket in snapshot.buckets], snapshot.total)])
 

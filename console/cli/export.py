@@ -16,10 +16,11 @@ _EXPORT_SECONDS = 600.0
     "--kind",
     type=click.Choice(KINDS),
     default=None,
-    help="Where the name of OUT does not tell. Parquet and CSV are folders.",
+    help="Where the name of OUT does not tell.",
 )
 def export(paths: tuple[str, ...], kind: str | None) -> None:
-    """Write SOURCE (`live` by default) to OUT: .duckdb, .jsonl, .jsonl.zst, or a folder of Parquet or CSV files.
+    """Write SOURCE (`live` by default) to OUT: .duckdb, .jsonl, .jsonl.zst, .csv (one line a row), or, where OUT has no
+    ending, a folder of Parquet files.
 
     Prints the path that was written.
     """

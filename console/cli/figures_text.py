@@ -47,7 +47,22 @@ def as_table(report: Report) -> str:
 
 
 def bucket_table(buckets: Iterable[Figures], total: Figures | None) -> list[str]:
-    header = ("workload", "context", "temp", "α", "±", "AL", "waste", "drafted", "K", "tok/s", "rows", "seqs", "")
+    header = (
+        "workload",
+        "context",
+        "temp",
+        "α",
+        "±",
+        "AL",
+        "waste",
+        "drafted",
+        "K",
+        "speedup",
+        "tok/s",
+        "rows",
+        "seqs",
+        "",
+    )
     rows = [_cells(bucket) for bucket in buckets]
     if total is not None and len(rows) != 1:
         rows.append(("all", "", "", *_cells(total)[3:]))
@@ -71,6 +86,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
         rate(figures.waste_ratio),
         rate(figures.drafted_share),
         _k_mix(figures.k_histogram),
+        rate(figures.speedup),
         NONE if figures.tokens_per_second is None else f"{figures.tokens_per_second:.1f}",
         NONE if figures.decode_rows is None else str(figures.decode_rows),
         NONE if figures.sequences is None else str(figures.sequences),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from console.cli.judging import floor
 from console.cli.outcomes import BadInput
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
         default=None,
         help="The DuckDB file. Default: specdeck.duckdb in the data directory.",
     ),
+    floor("Realised speedup of an engine below which it is an alert. Default: 1.5, of `demo` 1.0."),
     click.option("--no-engine", is_flag=True, help="Start no engine; listen to engines that you start yourself."),
     click.option(
         "--engine-arg",
@@ -111,7 +113,7 @@ def observing_options(
     """
     from console.cli.ports import DEFAULT_PORT
     from console.station.options import StationOptions
-    from console.station.scraper import BadSetting, read_address, scrape_seconds
+    from console.station.scrape_address import BadSetting, read_address, scrape_seconds
 
     unused = [parameter.opts[0] for parameter in ctx.command.params if _is_given(ctx, parameter.name or "")]
     if unused:
@@ -138,6 +140,7 @@ def station_options(
     metrics_port: int | None,
     store: str | None,
     no_engine: bool,
+    speedup_floor: float | None = None,
     free_port: bool = False,
     **rest: Any,
 ) -> StationOptions:
@@ -154,6 +157,8 @@ def station_options(
         raise BadInput(f"--host {host} can be reached by others: give --api-key, or stay on 127.0.0.1")
     path = _store_path(store)
     chosen = choose_port(host, port, free_port)
+    if speedup_floor is not None:
+        rest["speedup_floor"] = speedup_floor
     rest["engine_args"] = list(rest["engine_args"])
     metrics = (chosen + 1) % 65536 if metrics_port is None else metrics_port
     options = StationOptions(

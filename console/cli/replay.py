@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from console.cli.judging import floor, judge_settings
 from console.cli.outcomes import BadInput, say
 
 
@@ -11,8 +12,9 @@ from console.cli.outcomes import BadInput, say
 @click.argument("path", metavar="TRACE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--headless", is_flag=True, help="No console: run to the end and print the report.")
 @click.option("--speed", default="max", show_default=True, metavar="N|max", help="Times the recorded speed.")
+@floor("Judge by this floor of the realised speedup. Default: 1.5.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"report": …, "alerts": […]}.')
-def replay(path: str, headless: bool, speed: str, as_json: bool) -> None:
+def replay(path: str, headless: bool, speed: str, speedup_floor: float | None, as_json: bool) -> None:
     """Replay TRACE, without a station.
 
     Headless only for now: runs to the end and prints the report.
@@ -25,7 +27,7 @@ def replay(path: str, headless: bool, speed: str, as_json: bool) -> None:
     if not headless:
         raise BadInput("the console on a trace is not there yet: add --headless, or see `specdeck report TRACE`")
     try:
-        result = replay_headless(Path(path), parse_speed(speed))
+        result = replay_headless(Path(path), parse_speed(speed), settings=judge_settings(speedup_floor))
     except TraceError as error:
         raise BadInput(str(error)) from error
     if as_json:

@@ -41,7 +41,7 @@ def serve(ctx: click.Context, /, scrape: str | None, **options: Any) -> None:
 
 def _observing(ctx: click.Context, address: str, options: dict[str, Any]) -> StationOptions:
     chosen = observing_options(ctx, address, store=options["store"], metrics_port=options["metrics_port"])
-    from console.station.scraper import read_address
+    from console.station.scrape_address import read_address
 
     shown = read_address(address).shown
     # The station's state file tells how it was started: a password in the address must not get there.

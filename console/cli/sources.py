@@ -13,9 +13,11 @@ from console.feed.protocol import AlertsParams, ReportParams
 from store.alerts import AlertHistory
 from store.database import Store, StoreBusy, StoreError
 from store.figures import Report
+from store.judge.settings import JudgeSettings
 
 LIVE: Final = "live"
 _REPORT_SECONDS: Final = 120.0
+_JUDGED_ALREADY: Final = "is for traces, and this was judged while it was recorded"
 
 
 def load_report(source: str, by: list[str] | None, window: float | None, at: float | None) -> Report:
@@ -33,25 +35,32 @@ def load_report(source: str, by: list[str] | None, window: float | None, at: flo
         return report(store.connection, source=source, by=by, window=window, at=at)
 
 
-def load_alerts(source: str, window: float | None) -> AlertHistory:
-    """The alerts of a source that were not over `window` seconds before its end; None: all. Raises as `load_report`."""
+def load_alerts(source: str, window: float | None, settings: JudgeSettings | None = None) -> AlertHistory:
+    """The alerts of a source that were not over `window` seconds before its end; None: all. Raises as `load_report`.
+
+    `settings`: to judge a trace by. Stations and stores were judged as they recorded.
+    """
     if source == LIVE:
+        if settings is not None:
+            raise BadInput(f"--speedup-floor {_JUDGED_ALREADY}: start the station with another")
         return ask("alerts", AlertHistory, AlertsParams(window=window), seconds=_REPORT_SECONDS)
     from store.alerts import recent_history
 
-    with opened(source) as store:
+    with opened(source, settings) as store:
         return recent_history(store.connection, window)
 
 
 @contextmanager
-def opened(source: str) -> Iterator[Store]:
-    """A store or trace, opened for reading. Raises BadInput or Unreachable."""
-    from store.source import open_source
+def opened(source: str, settings: JudgeSettings | None = None) -> Iterator[Store]:
+    """A store or trace, opened for reading; a trace is judged by `settings`. Raises BadInput or Unreachable."""
+    from store.source import is_database, open_source
 
     if not Path(source).exists():
         raise BadInput(f"{source}: no such file; SOURCE is `live`, a .duckdb or a trace")
     try:
-        store = open_source(Path(source))
+        if settings is not None and Path(source).is_file() and is_database(Path(source)):
+            raise BadInput(f"{source}: --speedup-floor {_JUDGED_ALREADY}: leave it out")
+        store = open_source(Path(source), settings)
     except StoreBusy as error:
         raise Unreachable(_busy(source, error)) from error
     except (StoreError, OSError) as error:

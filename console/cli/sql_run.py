@@ -1,10 +1,12 @@
-"""Runs a query of `specdeck sql` and prints its rows. A live station is asked for an export first: a snapshot."""
+"""Runs a query of `specdeck sql` and prints its rows. A live station is asked for an export first: a snapshot of all
+but single rows and steps older than an hour, which are most of a store."""
 
 from __future__ import annotations
 
 import csv
 import io
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,13 @@ from console.feed.protocol import ExportParams
 from store.database import StoreBusy, StoreError
 from store.query import SqlResult, run_sql
 
+ROWS_SECONDS = 3600.0
 _EXPORT_SECONDS = 600.0
 _CELL_WIDTH = 60
 
 
-def run(source: str, query: str, form: str) -> str:
-    """The rows as text, with a newline at the end.
+def run(source: str, query: str, form: str, *, full: bool = False) -> str:
+    """The rows as text, with a newline at the end. `full`: of a live station everything is copied.
 
     Raises:
         BadInput: the query or the source is wrong.
@@ -33,7 +36,8 @@ def run(source: str, query: str, form: str) -> str:
         return _print(_ask(Path(source), query), form)
     with tempfile.TemporaryDirectory(prefix="specdeck-sql-") as folder:
         copy = Path(folder) / "live.duckdb"
-        ask("export", str, ExportParams(path=str(copy), kind="duckdb"), seconds=_EXPORT_SECONDS)
+        since = None if full else time.time() - ROWS_SECONDS
+        ask("export", str, ExportParams(path=str(copy), kind="duckdb", since=since), seconds=_EXPORT_SECONDS)
         return _print(_ask(copy, query), form)
 
 

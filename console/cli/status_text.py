@@ -37,11 +37,7 @@ def describe(snapshot: Snapshot, processes: ProcessesResult) -> str:
     lines.append("")
     for engine in snapshot.engines:
         lines += _engine_lines(engine)
-    policy = describe_mode(snapshot.policy)
-    cap = "" if snapshot.cap is None else f", cap {snapshot.cap}"
-    lines.append(
-        f"policy     version {snapshot.policy_version}: {policy}{cap}{', fallback' if snapshot.fallback else ''}"
-    )
+    lines.append(_policy_line(snapshot))
     store = snapshot.store
     recording = "recording" if store.recording else str(store.error)
     lines.append(f"store      {store.path}: {store.rows} rows, {store.bytes / 1e6:.1f} MB, {recording}")
@@ -66,6 +62,14 @@ def leftovers_text() -> str:
     return f"no station is running, but {names} still serve: `specdeck` adopts them, `specdeck stop` ends them"
 
 
+def _policy_line(snapshot: Snapshot) -> str:
+    if snapshot.policy is None:
+        return "policy     unknown: this station only observes"
+    cap = "" if snapshot.cap is None else f", cap {snapshot.cap}"
+    fallback = ", fallback" if snapshot.fallback else ""
+    return f"policy     version {snapshot.policy_version}: {describe_mode(snapshot.policy)}{cap}{fallback}"
+
+
 def _process_line(role: str, pid: int | None, detail: str) -> str:
     return f"{role:<10} {'pid ' + str(pid) if pid else 'not running':<12} {detail}".rstrip()
 
@@ -73,7 +77,8 @@ def _process_line(role: str, pid: int | None, detail: str) -> str:
 def _engine_lines(engine: EngineView) -> list[str]:
     age = "never heard" if engine.last_frame_age is None else f"heard {engine.last_frame_age:.1f} s ago"
     owner = "" if engine.owned else " (not started by specdeck)"
-    head = f"engine {engine.engine:<3} {engine.state}{owner}, {age}, running {engine.running}, waiting {engine.waiting}"
+    load = f"running {_number(engine.running)}, waiting {_number(engine.waiting)}"
+    head = f"engine {engine.engine:<3} {engine.state}{owner}, {age}, {load}"
     lines = [f"{head}: {engine.detail}" if engine.detail else head]
     if engine.target:
         lines.append(
@@ -84,10 +89,16 @@ def _engine_lines(engine: EngineView) -> list[str]:
         lines.append(
             "           starting: " + ", ".join(f"{phase.name} {phase.seconds or 0:.0f} s" for phase in running)
         )
-    configured = describe_mode(engine.configured) if engine.configured else "—"
+    if engine.configured is None:
+        return [*lines, "           policy and executed K unknown"]
+    configured = describe_mode(engine.configured)
     resolved = describe_mode(engine.resolved) if engine.resolved else "—"
     executed = "—" if engine.executed_k is None else f"K {engine.executed_k} ({engine.executed_limit})"
     why = f": {engine.mismatch}" if engine.mismatch else ""
     lines.append(f"           configured {configured} · resolved {resolved} · executed {executed}{why}")
     lines.append(f"           policy sent {engine.policy_sent}, applied {engine.policy_applied}")
     return lines
+
+
+def _number(count: int | None) -> str:
+    return "—" if count is None else str(count)

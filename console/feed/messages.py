@@ -26,7 +26,8 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 class EngineView(msgspec.Struct, frozen=True, kw_only=True):
-    """One engine as the station sees it."""
+    """One engine as the station sees it. What it has not said, or what can't be seen of it from outside, is None, of
+    names empty."""
 
     engine: str
     owned: bool
@@ -43,11 +44,11 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     method: str = ""
     vllm: str = ""
     device: str = ""
-    max_k: int = 0
-    max_num_seqs: int = 0
-    batch_k: Literal["free", "fixed"] = "free"
-    async_scheduling: bool = False
-    data_parallel_size: int = 1
+    max_k: int | None = None
+    max_num_seqs: int | None = None
+    batch_k: Literal["free", "fixed"] | None = None
+    async_scheduling: bool | None = None
+    data_parallel_size: int | None = None
     max_model_len: int | None = None
     configured: PolicyMode | None = None
     resolved: PolicyMode | None = None
@@ -56,8 +57,8 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     """The policy term that set the executed K."""
     mismatch: str | None = None
     """Why executed differs from configured, when it does; None when they agree."""
-    running: int = 0
-    waiting: int = 0
+    running: int | None = None
+    waiting: int | None = None
     policy_sent: int | None = None
     policy_applied: int | None = None
     policy_error: str | None = None
@@ -141,8 +142,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ts: float
     started: float
     source: Literal["live", "replay"] = "live"
-    policy_version: int
-    policy: PolicyMode
+    policy_version: int | None
+    policy: PolicyMode | None
+    """None, as its version, of a station that only observes: what that engine was told is not known here."""
     cap: int | None = None
     fallback: bool = False
     engines: list[EngineView]
@@ -155,8 +157,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Event] = []
     tokens_per_second: float | None = None
     """Over the last 10 s, all engines: the status line's figure."""
-    running: int = 0
-    waiting: int = 0
+    running: int | None = None
+    waiting: int | None = None
+    """Sequences of all engines that tell; None where none does."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,6 +95,12 @@ class LogChunk(msgspec.Struct, frozen=True):
     """Where to go on."""
 
 
+class RestartParams(msgspec.Struct, frozen=True):
+    """Params of `engine_restart`: an engine that the station started."""
+
+    engine: str
+
+
 class StopParams(msgspec.Struct, frozen=True, kw_only=True):
     """Params of `stop`: the station alone, leaving the engine serving, or everything."""
 
@@ -121,14 +127,18 @@ class AlertAct(msgspec.Struct, frozen=True, kw_only=True):
     act: Literal["acknowledge", "snooze", "accept"]
     """`accept`: its present level is the right one from now on."""
     seconds: float = 3600.0
-    """How long it is snoozed."""
+    """How long it is snoozed, at most `LONGEST_SNOOZE_SECONDS`."""
+
+
+LONGEST_SNOOZE_SECONDS: Final = 30 * 86_400.0
 
 
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "parquet", "csv"] | None = None
     since: float | None = None
-    """Unix seconds; only what is newer, as a JSONL trace. None: everything."""
+    """Unix seconds; only what is newer, as a JSONL trace, or a .duckdb of which older steps and rows are left out.
+    None: everything."""
 
 
 class ProcessView(msgspec.Struct, frozen=True):
@@ -147,6 +157,7 @@ class ProcessesResult(msgspec.Struct, frozen=True):
 
 __all__ = [
     "CAPABILITIES",
+    "LONGEST_SNOOZE_SECONDS",
     "AlertAct",
     "AlertsParams",
     "ErrorCode",

@@ -103,7 +103,9 @@ class _Families:
         for name, (text, value) in COUNTERS.items():
             yield CounterMetricFamily(f"specdeck_{name}", text, value=value(snapshot))
         for name, (text, gauge) in STATION_GAUGES.items():
-            yield GaugeMetricFamily(f"specdeck_{name}", text, value=gauge(snapshot))
+            found = gauge(snapshot)
+            if found is not None:
+                yield GaugeMetricFamily(f"specdeck_{name}", text, value=found)
 
 
 def _bucket_gauges(buckets: Sequence[BucketView]) -> Iterator[Metric]:

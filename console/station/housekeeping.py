@@ -1,4 +1,4 @@
-"""What follows a flush, on the recorder's thread: old rows go, step times are fitted anew, new cells are judged."""
+"""What follows a flush, on the recorder's thread: step times are fitted anew, new cells are judged, old rows go."""
 
 from __future__ import annotations
 
@@ -37,21 +37,15 @@ class Housekeeping:
         self._judging = Judging(store.cursor(), settings)
         self._fit_at = 0.0
         self._models = step_models(self._reader)
+        self._failing: dict[str, str] = {}
         self.alerts: list[Alert] = []
         self._show()
 
     def after_flush(self, lock: contextlib.AbstractContextManager[object]) -> None:
         """`lock` guards the windows. What fails is tried again after the next flush: recording goes on."""
-        try:
-            self._retention.slice(time.time())
-            if time.monotonic() >= self._fit_at:
-                self._fit_at = time.monotonic() + FIT_SECONDS
-                self._models = step_models(self._reader)
-                with lock:
-                    self._windows.use_models(self._models)
-            self._judging.catch_up(self._models)
-        except duckdb.Error as error:
-            log.warning("the store's housekeeping waits: %s", next(iter(str(error).splitlines()), error))
+        self._try("fitting step times", lambda: self._fit(lock))
+        self._try("judging", lambda: self._judging.catch_up(self._models))
+        self._try("removing what is old", lambda: self._retention.slice(time.time()))
         self._show()
 
     def tell(self, what: Callable[[Judge], object]) -> object:
@@ -72,6 +66,27 @@ class Housekeeping:
             self._judging.save()
         except duckdb.Error as error:
             log.warning("what the judge knows could not be saved: %s", error)
+
+    def _fit(self, lock: contextlib.AbstractContextManager[object]) -> None:
+        if time.monotonic() < self._fit_at:
+            return
+        self._fit_at = time.monotonic() + FIT_SECONDS
+        self._models = step_models(self._reader)
+        with lock:
+            self._windows.use_models(self._models)
+
+    def _try(self, what: str, job: Callable[[], object]) -> None:
+        """What fails is told once, however often it is tried."""
+        try:
+            job()
+        except Exception as error:  # a fault of ours in here must not end the recording either
+            text = f"{what} waits: {next(iter(str(error).splitlines()), '') or type(error).__name__}"
+            if self._failing.get(what) != text:
+                log.warning("%s", text, exc_info=None if isinstance(error, duckdb.Error) else error)
+            self._failing[what] = text
+        else:
+            if self._failing.pop(what, None) is not None:
+                log.info("%s goes on", what)
 
     def _show(self) -> None:
         self.alerts = self._judging.judge.alerts()

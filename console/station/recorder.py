@@ -7,6 +7,7 @@ serving and the live figures go on, and the flush is tried again until it works.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import queue
 import threading
@@ -24,6 +25,7 @@ from engine.records import ControlRecord, GapRecord
 from store.attribution import IngestCounts
 from store.buckets import UNATTRIBUTED
 from store.database import Store, StoreError
+from store.gather import rows_ever
 from store.imports.observations import Observation
 from store.ingest import Ingest
 from store.judge.judge import Judge
@@ -217,7 +219,8 @@ class Recorder:
         elif isinstance(item, Observation):
             self.ingest.observation(item)
         elif isinstance(item, Note):
-            self.ingest.note(item.text)
+            now = time.time()
+            self.ingest.note(item.text, now, now)
         elif isinstance(item, Told):
             self._pass_on(item)
         else:
@@ -263,19 +266,24 @@ def open_recorder(path: Path, tell: Callable[[str, str], None], settings: JudgeS
         preload(windows, store.connection, time.time())
     except duckdb.Error as error:  # the figures of the last hours are then missing on the screen, nothing else
         log.warning("the live windows begin empty: %s", error)
+    gc.freeze()  # what was made until now stays: to search it for garbage would hold up a picture for long
     return Recorder(store, Ingest(store, windows), windows, tell, settings=settings)
 
 
 def _stored_counts(store: Store) -> IngestCounts:
     """What earlier stations have stored. Messages that were no frames are nowhere stored: they are counted anew."""
     found = store.connection.execute(
-        """SELECT (SELECT count(*) FROM rows), (SELECT count(*) FROM gaps),
-             (SELECT coalesce(sum(frames_lost), 0)::BIGINT FROM gaps), (SELECT count(*) FROM quarantine),
-             (SELECT count(*) FROM rows SEMI JOIN (SELECT id FROM buckets WHERE workload = ?) b ON bucket = b.id)""",
-        [UNATTRIBUTED],
+        """SELECT (SELECT count(*) FROM gaps), (SELECT coalesce(sum(frames_lost), 0)::BIGINT FROM gaps),
+             (SELECT count(*) FROM quarantine) + (SELECT coalesce(sum(count), 0)::BIGINT FROM quarantine_1h)"""
     ).fetchall()
-    rows, gaps, lost, quarantined, unattributed = found[0]
-    return IngestCounts(rows=rows, gaps=gaps, frames_lost=lost, quarantined=quarantined, unattributed=unattributed)
+    gaps, lost, quarantined = found[0]
+    return IngestCounts(
+        rows=rows_ever(store.connection),
+        gaps=gaps,
+        frames_lost=lost,
+        quarantined=quarantined,
+        unattributed=rows_ever(store.connection, UNATTRIBUTED),
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -6,9 +6,6 @@ A look that fails loses nothing: counters go on, and the next look tells what wa
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,41 +16,18 @@ import httpx
 from console.station.engines import LOST_AFTER_SECONDS
 from console.station.events import Condition
 from console.station.recorder import Note
-from store.imports.errors import ImportFailed
+from console.station.scrape_address import SCRAPE_SECONDS, Address
+from console.station.scrape_look import ScrapeFailed, asking, look
 from store.imports.observations import CounterDifferences, CounterSample, Observation
-from store.imports.prometheus import parse_exposition
 
-SCRAPE_SECONDS: Final = 10.0
-TIMEOUT_SECONDS: Final = 5.0
-"""For the whole answer, however it drips."""
-MAX_BYTES: Final = 16 << 20
 WINDOW_SECONDS: Final = 300.0
 """What the live figures are of."""
 FORGET_AFTER_SECONDS: Final = 600.0
 """An engine that good answers no longer show is forgotten then."""
-MAX_ENGINES: Final = 64
-NAME_LIMIT: Final = 512
-"""Characters in the name of an engine or model: both become labels and keys."""
 NOTES_LIMIT: Final = 200
 """Notes of one station that are stored; a server that restarts without end must not fill the reports."""
 
 LIMITS_OF_VIEW: Final = "observed by its /metrics: pooled counters only; no executed K, no buckets, no per-step α"
-
-
-class BadSetting(ValueError):
-    """What an operator gave can't be meant: says why. Never holds an address: there may be a password in it."""
-
-
-class ScrapeFailed(Exception):
-    """One look brought nothing: place and reason in one line."""
-
-
-class Address(NamedTuple):
-    """Where to ask. `shown` is what may be seen and stored: without credentials and query."""
-
-    url: httpx.URL
-    auth: httpx.BasicAuth | None
-    shown: str
 
 
 class Failing(NamedTuple):
@@ -68,49 +42,6 @@ class Seen(NamedTuple):
 
     sample: CounterSample
     restarts: int
-
-
-def read_address(text: str) -> Address:
-    """The address to scrape; `/metrics` where no path is given.
-
-    Raises:
-        BadSetting: it is none that can be asked over HTTP.
-    """
-    example = "give one like http://127.0.0.1:8000/metrics"
-    try:
-        given = httpx.URL(text.strip())
-        url = given.copy_with(username=None, password=None, fragment=None)
-    except (httpx.InvalidURL, ValueError) as error:
-        escaped = "/ ? # @ and : in a user or password are written %2F %3F %23 %40 %3A"
-        raise BadSetting(f"the address can't be read: {example}; {escaped}") from error
-    if url.scheme not in ("http", "https"):
-        raise BadSetting(f"the address must begin with http:// or https://: {example}")
-    if not url.raw_host:
-        raise BadSetting(f"the address names no host: {example}")
-    if url.port is not None and not 0 < url.port < 65536:
-        raise BadSetting(f"the address has a port that can't be: {example}")
-    auth = httpx.BasicAuth(given.username, given.password) if given.userinfo else None
-    if url.path == "/":
-        url = url.copy_with(path="/metrics")
-    return Address(url, auth, str(url.copy_with(query=None)))
-
-
-def scrape_seconds() -> float:
-    """Seconds from look to look: SPECDECK_SCRAPE_SECONDS, else `SCRAPE_SECONDS`.
-
-    Raises:
-        BadSetting: not a number from 0.1 to 60.
-    """
-    text = os.environ.get("SPECDECK_SCRAPE_SECONDS")
-    if not text:
-        return SCRAPE_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 60:
-        raise BadSetting(f"SPECDECK_SCRAPE_SECONDS={text[:20]!r}: give seconds from 0.1 to 60")
-    return seconds
 
 
 class Scraper:
@@ -142,30 +73,17 @@ class Scraper:
 
     async def run(self) -> None:
         """For ever."""
-        async with self.client() as client:
+        async with asking(self._address) as client:
             due = time.monotonic()
             while True:
                 await self.look(client)
                 due = max(due + self._every, time.monotonic())
                 await asyncio.sleep(due - time.monotonic())
 
-    def client(self) -> httpx.AsyncClient:
-        """A connection for each look: one kept open would fail once after every restart of the server. No proxies: what
-        is observed is near, and an address on this machine must not go through one."""
-        secure = self._address.url.scheme == "https"
-        return httpx.AsyncClient(
-            auth=self._address.auth,
-            headers={"Accept": "text/plain", "Accept-Encoding": "identity", "User-Agent": "specdeck"},
-            limits=httpx.Limits(max_keepalive_connections=0),
-            timeout=None,
-            trust_env=False,
-            verify=httpx.create_ssl_context() if secure else False,  # heeds SSL_CERT_FILE
-        )
-
     async def look(self, client: httpx.AsyncClient) -> None:
         """Ask once. A failure is kept and told, not raised."""
         try:
-            samples = await self._samples(client)
+            samples = await look(client, self._address, self.engines.keys())
         except ScrapeFailed as error:
             self._failed(str(error), time.time())
         else:
@@ -195,36 +113,6 @@ class Scraper:
             for engine, seen in self.engines.items()
             if self.lost(seen, now)
         ]
-
-    async def _samples(self, client: httpx.AsyncClient) -> Sequence[CounterSample]:
-        body = await self._fetch(client)
-        try:
-            samples = await asyncio.to_thread(parse_exposition, body, self.shown, time.time())
-        except ImportFailed as error:
-            raise ScrapeFailed(str(error)) from error
-        engines = len(self.engines.keys() | {sample.engine for sample in samples})
-        if engines > MAX_ENGINES:
-            raise ScrapeFailed(f"{self.shown}: {engines} engines: at most {MAX_ENGINES} of one server are observed")
-        longest = max(max(len(sample.engine), len(sample.model or "")) for sample in samples)
-        if longest > NAME_LIMIT:
-            raise ScrapeFailed(f"{self.shown}: an engine or model with a name of {longest} characters")
-        return samples
-
-    async def _fetch(self, client: httpx.AsyncClient) -> bytes:
-        try:
-            async with asyncio.timeout(TIMEOUT_SECONDS), client.stream("GET", self._address.url) as response:
-                if response.status_code != httpx.codes.OK:
-                    raise ScrapeFailed(f"{self.shown}: {_refusal(response.status_code)}")
-                body = bytearray()
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > MAX_BYTES:
-                        raise ScrapeFailed(f"{self.shown}: the answer is larger than {MAX_BYTES:,} bytes")
-                return bytes(body)
-        except TimeoutError as error:
-            raise ScrapeFailed(f"{self.shown}: no whole answer within {TIMEOUT_SECONDS:g} s") from error
-        except httpx.HTTPError as error:
-            raise ScrapeFailed(f"{self.shown}: {_reason(error)}") from error
 
     def _failed(self, reason: str, now: float) -> None:
         if self.failing is None:
@@ -271,26 +159,3 @@ class Scraper:
             self._put(Note(text))
         elif self._notes == NOTES_LIMIT + 1:
             self._put(Note(f"what else there is to note of {self.shown} is in the station's log only"))
-
-
-def _refusal(status: int) -> str:
-    """An answer that is no 200, with what to do about it."""
-    answer = f"answers {status} {httpx.codes.get_reason_phrase(status)}".rstrip()
-    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        return f"{answer}: put user and password into the address, as in http://user:password@host/metrics"
-    if httpx.codes.is_redirect(status):
-        return f"{answer}: give the address that it redirects to"
-    return f"{answer}: give the address under which vLLM serves its /metrics"
-
-
-def _reason(error: BaseException) -> str:
-    """What the system said, from under the layers that wrap it; else the error's own first line."""
-    said = None
-    layer: BaseException | None = error
-    while layer is not None:
-        if isinstance(layer, OSError) and layer.strerror:
-            own_text = isinstance(layer, ssl.SSLError | socket.gaierror) or not layer.errno
-            said = layer.strerror if own_text else os.strerror(layer.errno or 0)
-        layer = layer.exceptions[-1] if isinstance(layer, BaseExceptionGroup) else layer.__cause__ or layer.__context__
-    text = said or next(iter(str(error).splitlines()), "") or type(error).__name__
-    return f"can't be read: {text[:200]}"

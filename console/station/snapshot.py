@@ -14,14 +14,15 @@ from console.station.engines import KnownEngine
 from console.station.policy import PolicyBook
 from console.station.recorder import Recorder
 from console.station.scraper import LIMITS_OF_VIEW, WINDOW_SECONDS, Scraper, Seen
+from store.bucket_window import BucketWindow
 from store.buckets import model_version
-from store.figures import Figures
+from store.engine_loads import EngineLoad
+from store.figures import BucketKey, Figures
 from store.imports.observations import Observation
 from store.judge.alerts import Alert
 from store.judge.sentence import sentence
 from store.observed import Observed, observed_buckets, observed_total
 from store.runs import observed_engine
-from store.windows import EngineLoad
 
 SNAPSHOT_SECONDS: Final = 0.25
 
@@ -100,14 +101,30 @@ class Figured(msgspec.Struct, frozen=True):
     loads: dict[str, EngineLoad]
 
 
-def figured(recorder: Recorder, engines: Iterable[str], now: float) -> Figured:
+class BucketViews:
+    """Rows of the live table as the feed's, made anew only where they are others than last time: hundreds are not."""
+
+    def __init__(self) -> None:
+        self._made: dict[BucketKey, tuple[BucketWindow, BucketView]] = {}
+
+    def of(self, windows: Iterable[BucketWindow]) -> list[BucketView]:
+        last, self._made = self._made, {}
+        for window in windows:
+            made = last.get(window.key)
+            if made is None or made[0] is not window:
+                made = window, as_feed(BucketView, window)
+            self._made[window.key] = made
+        return [view for _, view in self._made.values()]
+
+
+def figured(recorder: Recorder, views: BucketViews, engines: Iterable[str], now: float) -> Figured:
     """Read the live windows, under their lock."""
     with recorder.lock:
         loads = {engine: load for engine in engines if (load := recorder.windows.engine_load(engine)) is not None}
         windows = recorder.windows.buckets(now)
         total = recorder.windows.total(now)
         rate = recorder.windows.tokens_per_second(now)
-    return Figured([as_feed(BucketView, window) for window in windows], total, rate, loads)
+    return Figured(views.of(windows), total, rate, loads)
 
 
 def observed_view(scraper: Scraper, seen: Seen, now: float) -> EngineView:
@@ -119,8 +136,8 @@ def observed_view(scraper: Scraper, seen: Seen, now: float) -> EngineView:
         owned=False,
         state="lost" if lost else "serving",
         detail=scraper.trouble(seen, now) or f"{LIMITS_OF_VIEW}{model}",
-        running=0 if lost else sample.running or 0,
-        waiting=0 if lost else sample.waiting or 0,
+        running=None if lost else sample.running,
+        waiting=None if lost else sample.waiting,
         last_frame_age=max(0.0, now - sample.ts),
         restarts=seen.restarts,
     )

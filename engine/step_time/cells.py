@@ -14,15 +14,13 @@ from engine.step_time.bands import BIN_RATIO
 from engine.step_time.columns import Bools, Floats, Groups, Ints
 from engine.step_time.counts import StepTimes
 from engine.step_time.fit import Coefficients
-from engine.step_time.medians import ROBUST_SD, grouped_median
+from engine.step_time.medians import grouped_mean
 
 ENOUGH_STEPS: Final = 30
 """Steps from which a cell of the table is believed."""
 
-_MEDIAN_TO_MEAN: Final = sqrt(np.pi / 2)
-"""Standard error of a median over that of a mean, of the normal distribution."""
 _BIN_SD: Final = (BIN_RATIO - 1) / sqrt(12)
-"""A median of bins may lie anywhere in its bin, however many steps there are."""
+"""No cell is known better than a bin is wide, however many steps there are: its loads differ."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Cells:
     code: Ints
     steps: Floats
     factor: Floats
-    """Median of actual over fitted duration."""
+    """Mean of actual over fitted duration, without stalls."""
     error: Floats
     """Relative standard error of the factor, the steps taken for independent."""
 
@@ -82,11 +80,9 @@ def measure_cells(times: StepTimes, coefficients: Coefficients) -> Cells:
     """The table of the steady steps of `usable` step times."""
     steady, fitted = _fitted(times.take(times.steady), coefficients)
     code, groups = coded(steady)
-    ratio = steady.mean_ms / fitted
-    factor = grouped_median(ratio, steady.count, groups)
-    spread = ROBUST_SD * grouped_median(np.abs(np.log(ratio / factor[groups.of])), steady.count, groups)
+    factor, spread = grouped_mean(steady.mean_ms / fitted, steady.count, groups)
     steps = groups.sums(steady.count)
-    return Cells(code, steps, factor, np.hypot(_MEDIAN_TO_MEAN * spread / np.sqrt(steps), _BIN_SD))
+    return Cells(code, steps, factor, np.hypot(spread / factor / np.sqrt(steps), _BIN_SD))
 
 
 def coded(steady: StepTimes) -> tuple[Ints, Groups]:

@@ -1,4 +1,4 @@
-"""Medians of rows that stand for many steps each: of a whole column, or of each group in it."""
+"""Medians and trimmed means of rows that stand for many steps each: of a whole column, or of each group in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ from engine.step_time.columns import Floats, Groups
 
 ROBUST_SD: Final = 1.4826
 """Standard deviation over median absolute deviation, of the normal distribution."""
+
+
+STALL: Final = 5.0
+"""So many times the median, or as small a part of it, is no noise of the load but something else."""
+
+
+def grouped_mean(values: Floats, weights: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """The weighted mean of each group without what is `STALL` times its median or more, and the standard deviation of
+    one step about it. Values and weights are above 0.
+
+    A median would do for what is symmetric; times are not, and what is held against sums of times must be a mean.
+    """
+    middle = grouped_median(values, weights, groups)[groups.of]
+    kept = np.where((values < STALL * middle) & (values > middle / STALL), weights, 0.0)
+    total = groups.sums(kept)
+    mean = groups.sums(kept * values) / total
+    return mean, np.sqrt(groups.sums(kept * (values - mean[groups.of]) ** 2) / total)
 
 
 def grouped_median(values: Floats, weights: Floats, groups: Groups) -> Floats:

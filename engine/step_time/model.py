@@ -15,7 +15,7 @@ from engine.step_time.cells import Cells, cell_code, coded, measure_cells
 from engine.step_time.columns import Bools, Floats, Groups, Ints
 from engine.step_time.counts import StepTimes
 from engine.step_time.fit import Coefficients, fit_coefficients
-from engine.step_time.medians import ROBUST_SD, grouped_median, median
+from engine.step_time.medians import ROBUST_SD, grouped_mean, median
 
 MEASURED_SHARE: Final = 0.8
 """Share of a window's time whose cells must be measured before its speedup is shown."""
@@ -160,12 +160,13 @@ def _held_out_error(times: StepTimes) -> float | None:
 
 
 def _prediction_error(seen: StepTimes, unseen: StepTimes) -> float:
-    """The median over the steps of |predicted / actual − 1| of their cell, each cell's actual taken as its median."""
+    """The median over the steps of |predicted / actual − 1| of their cell, each cell's actual being its mean without
+    stalls."""
     coefficients = fit_coefficients(seen)
     cells = measure_cells(seen, coefficients)
     code, groups = coded(unseen)
     steps = unseen.count
     predicted = coefficients.ms(unseen.batch, unseen.tokens / steps, unseen.context / steps)
     predicted = predicted * cells.factors(code)[groups.of]
-    off = grouped_median(predicted / unseen.mean_ms, steps, groups) - 1
+    off = 1 / grouped_mean(unseen.mean_ms / predicted, steps, groups)[0] - 1
     return median(np.abs(off), groups.sums(steps))

@@ -88,6 +88,11 @@ class Changes(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.alerts or self.notes)
 
+    def followed_by(self, later: Changes) -> Changes:
+        """Both together: of each alert the last version."""
+        alerts = {alert.id: alert for alert in (*self.alerts, *later.alerts)}
+        return Changes([alerts[number] for number in sorted(alerts)], [*self.notes, *later.notes])
+
 
 class BucketView(msgspec.Struct, frozen=True, kw_only=True):
     """What the judge knows of a bucket, for the screen. Levels are acceptance at `depth`, as fractions."""

@@ -37,6 +37,8 @@ def unpacked(plain: dict[str, Any], kind: type[Memory]) -> Memory:
 
 
 def _pack(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
     if not isinstance(value, np.ndarray):
         raise NotImplementedError(f"{type(value)} can't be kept")
     return [value.dtype.str, list(value.shape), b64encode(np.ascontiguousarray(value).tobytes()).decode()]

@@ -39,7 +39,7 @@ class AlertBook:
         try:
             return self.memory.alerts[number]
         except KeyError:
-            raise UnknownAlert(f"no alert {number}: it may be in the store's history") from None
+            raise UnknownAlert(f"no alert {number} is pending, firing or lately resolved") from None
 
     def active(self) -> Iterator[Alert]:
         return (alert for alert in self.memory.alerts.values() if alert.active)

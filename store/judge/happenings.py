@@ -68,12 +68,11 @@ class Happenings:
         self._add_up(alert, steps=1, seconds=round(event.seconds, 3))
 
     def mismatch(self, event: PolicyMismatch) -> None:
-        """Begins or, with `ended`, ends."""
-        known = self.memory.open.get(f"policy_mismatch {event.engine}")
-        if event.ended is not None and known is not None:
-            known.lasting, known.last = False, max(known.last, event.ended)
+        """Begins or lasts or, with `ended`, ends."""
+        if event.ended is not None:
+            self.kept(event.engine, event.ended)
             return
-        alert = self._raise("policy_mismatch", event.engine, event.started, lasting=event.ended is None)
+        alert = self._raise("policy_mismatch", event.engine, event.started, lasting=True)
         evidence: Evidence = {
             "configured": event.configured,
             "resolved": event.resolved,
@@ -81,8 +80,12 @@ class Happenings:
             "reason": event.reason,
         }
         self._book.change(alert.id, evidence=alert.evidence | evidence)
-        if event.ended is not None:
-            self.memory.open[f"policy_mismatch {event.engine}"].last = event.ended
+
+    def kept(self, engine: str, ts: float) -> None:
+        """The engine executes what is configured: a mismatch is over, if there was one."""
+        known = self.memory.open.get(f"policy_mismatch {engine}")
+        if known is not None and known.lasting:
+            known.lasting, known.last = False, max(known.last, ts)
 
     def down(self, event: EngineDown) -> None:
         alert = self._raise("engine_down", event.engine, event.ts, lasting=True)

@@ -76,9 +76,14 @@ def _difference(before: EngineStarted, after: EngineStarted) -> Cause | None:
     if before.model_version != after.model_version:
         return Cause("version", version_change(before.model_version, after.model_version), after.ts)
     if before.configuration != after.configuration:
-        text = f"configuration: {before.configuration} → {after.configuration}"
-        return Cause("configuration", text, after.ts)
+        return Cause("configuration", _configuration_change(before.configuration, after.configuration), after.ts)
     return None
+
+
+def _configuration_change(before: str, after: str) -> str:
+    """Names the parts, divided by commas, that differ."""
+    pairs = zip_longest(before.split(", "), after.split(", "), fillvalue="nothing")
+    return "configuration: " + ", ".join(f"{old} → {new}" for old, new in pairs if old != new)
 
 
 def _told(control: ControlDone) -> str:

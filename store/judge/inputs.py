@@ -115,7 +115,8 @@ class RowsQuarantined(msgspec.Struct, frozen=True, tag=True):
 
 
 class PolicyMismatch(msgspec.Struct, frozen=True, tag=True):
-    """The executed K left what was configured at `started`; told again with `ended` once it came back."""
+    """The executed K left what was configured at `started`; told again with `ended` once it came back. It may be told
+    again and again while it lasts."""
 
     engine: str
     started: float
@@ -124,6 +125,13 @@ class PolicyMismatch(msgspec.Struct, frozen=True, tag=True):
     resolved: str
     executed: int
     reason: str | None = None
+
+
+class PolicyKept(msgspec.Struct, frozen=True, tag=True):
+    """An engine executes what is configured, since `ts` at the latest."""
+
+    engine: str
+    ts: float
 
 
 class ClockStep(msgspec.Struct, frozen=True, tag=True):
@@ -135,5 +143,13 @@ class ClockStep(msgspec.Struct, frozen=True, tag=True):
 
 
 Event = (
-    EngineStarted | EngineDown | EngineUp | ControlDone | TelemetryLost | RowsQuarantined | PolicyMismatch | ClockStep
+    EngineStarted
+    | EngineDown
+    | EngineUp
+    | ControlDone
+    | TelemetryLost
+    | RowsQuarantined
+    | PolicyMismatch
+    | PolicyKept
+    | ClockStep
 )

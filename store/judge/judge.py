@@ -24,6 +24,7 @@ from store.judge.inputs import (
     EngineUp,
     Event,
     LoadCells,
+    PolicyKept,
     PolicyMismatch,
     RowsQuarantined,
     SequenceCells,
@@ -123,6 +124,8 @@ class Judge:
                 self._happenings.quarantined(event)
             case PolicyMismatch():
                 self._happenings.mismatch(event)
+            case PolicyKept():
+                self._happenings.kept(event.engine, event.ts)
             case ClockStep():
                 self._happenings.clock_stepped(event)
 

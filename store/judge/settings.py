@@ -50,6 +50,11 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """So many looks after a change are held against the level before it."""
     clear_fall: float = 0.025
     """An alert is over when two looks in a row stand less than this below its reference."""
+    step_confidence: float = 0.9
+    """A drift is called a shift where the fall exceeds that of a shift at this confidence, one-sided, …"""
+    slide_share: float = 0.25
+    """… unless the window before had left the reference and those after still fall, at that confidence and by more than
+    this share of it together: then it is a slow fall."""
     before_windows: int = 6
     """The level before a moment is that of up to as many windows, pooled."""
     before_seconds: float = DAY

@@ -12,7 +12,7 @@ from store.judge.evidence import evidence_of, gradual
 from store.judge.places import Places, key_of
 from store.judge.reference import pooled
 from store.judge.settings import WINDOWS, JudgeSettings
-from store.judge.suspect import Found, Look
+from store.judge.suspect import Found, Look, is_step
 
 Causes = Callable[[int, float, float], list[Cause]]
 """What changed around a bucket between two moments."""
@@ -57,10 +57,10 @@ class AcceptanceAlerts:
             bucket.settled = suspicion.since
         if standing is None:
             self._fire(look, found)
-        elif suspicion.kind == "shift" and suspicion.moment < standing.since:
-            self._explain(look, found, standing)
         elif suspicion.kind == "shift":
-            self._append(look, found, standing)
+            before = suspicion.moment < standing.since
+            explains = before and is_step(found, standing.level, look, self._settings)
+            (self._explain if explains else self._append)(look, found, standing)
 
     def follow(self, look: Look) -> None:
         """See how the bucket stands while its alert fires; two clear looks in a row end it."""
@@ -132,10 +132,11 @@ class AcceptanceAlerts:
         self._book.append_causes(standing.alert, self._causes(look, found))
 
     def _append(self, look: Look, found: Found, standing: Standing) -> None:
-        """A further step of a fall that is known: a cause, not another alert."""
+        """A step of a fall that is known: a cause, not another alert."""
         fall = found.compared.fall
+        again = " again" if found.suspicion.moment >= standing.since else ""
         text = (
-            f"fell again by {100 * fall.fall:.1f} points, from {fall.reference.value:.0%} to {fall.present.value:.0%} "
+            f"fell{again} by {100 * fall.fall:.1f} points, from {fall.reference.value:.0%} to {fall.present.value:.0%} "
             f"at depth {found.compared.depth}"
         )
         self._book.change(standing.alert, severity="critical")

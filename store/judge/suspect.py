@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from store.judge.bucket import Against, BucketMemory, Suspected, Suspicion
 from store.judge.compare import Compared, Sums, compared, confidence_of_two, plain
 from store.judge.inputs import Floats
+from store.judge.moments import estimate, fall_below
 from store.judge.reference import pooled
 from store.judge.scale import Window
 from store.judge.settings import SHIFT_WINDOWS, WINDOWS, JudgeSettings
@@ -83,25 +87,37 @@ def find_shift(look: Look, settings: JudgeSettings) -> Found | None:
     """
     if look.scale >= SHIFT_WINDOWS:
         return None
-    bucket, window = look.bucket, look.window
-    change = bucket.change
+    change = look.bucket.change
     if change is not None and not change.low_already and look.after_change:
         found = _first(look, "shift", "change", [change.level], settings.change_fall, change.ts, settings)
         if found is not None:
             return found
-    oldest = window.start - settings.before_seconds
-    recent = [one for one in bucket.tracks[look.scale].recent if one.end > oldest]
+    falls = list(_falls(look, settings))
+    if len(falls) > 1 and falls[1].fall - falls[0].fall > settings.slide_share * falls[1].fall:
+        return falls[1].found  # the moment lies inside the window between: that one is low already
+    return falls[0].found if falls else None
+
+
+class _FallSince(NamedTuple):
+    fall: float
+    """Below the last window before the moment."""
+    found: Found
+
+
+def _falls(look: Look, settings: JudgeSettings) -> Iterator[_FallSince]:
+    """Falls below the windows before this one that are large enough for a shift, the nearest first."""
+    oldest = look.window.start - settings.before_seconds
+    recent = [one for one in look.bucket.tracks[look.scale].recent if one.end > oldest]
     for place in range(len(recent) - 1, max(-1, len(recent) - 3), -1):
         last = recent[place]
-        if last.start < bucket.settled:
+        if last.start < look.bucket.settled:
             break
         alone = compared(look.present, plain(last.sums), settings, settings.least_confidence)
         if alone is not None and alone.stands_below(settings.shift_fall):
             levels = [pooled(recent[: place + 1]), last.sums]
             found = _first(look, "shift", "before", levels, settings.shift_fall, last.end, settings)
             if found is not None:
-                return found
-    return None
+                yield _FallSince(alone.fall.fall, found)
 
 
 def second_look(suspicion: Suspicion, look: Look, settings: JudgeSettings) -> Second | None:
@@ -115,6 +131,44 @@ def second_look(suspicion: Suspicion, look: Look, settings: JudgeSettings) -> Se
         return None
     sure = bool(_held(levels, threshold, look.present, settings, settings.confidence))
     return Second(alone, sure, together or (suspicion.sure and sure), shown)
+
+
+def is_step(found: Found, reference: Floats, look: Look, settings: JudgeSettings) -> bool:
+    """Whether a confirmed shift explains a drift, rather than being a part of it.
+
+    It must be clearly above its threshold: a fall of nine points, of which chance makes ten, is none. And it must not
+    be a slow fall.
+
+    Args:
+        reference: moments of what the drift stands below.
+        look: at the window that confirmed it.
+    """
+    if found.suspicion.against != "before":
+        return True
+    fall = found.compared.fall
+    least = -fall_below(fall.present, fall.reference, settings.step_confidence).bound
+    return least > found.suspicion.threshold and not _slides(found, reference, look, settings)
+
+
+def _slides(found: Found, reference: Floats, look: Look, settings: JudgeSettings) -> bool:
+    """Whether what looks like a shift inside a window is a slow fall.
+
+    Of a slow fall, too, one window stands high, the next in between, those after it low. But before a step all is well,
+    and after it nothing changes: how far the window before had left the reference, and how much the two after it
+    differ, are 0 but for chance.
+    """
+    suspicion, depth = found.suspicion, found.compared.depth
+    if suspicion.since - suspicion.moment <= look.seconds:
+        return False  # it lies between two windows
+    windows = (plain(reference), plain(suspicion.levels[-1]), plain(suspicion.first), look.present)
+    levels = [estimate(one[depth]) if depth < len(one) else None for one in windows]
+    well, last, first, then = levels
+    if well is None or last is None or first is None or then is None:
+        return False
+    slid = well.value - last.value + first.value - then.value
+    chance = sqrt(sum(one.spread / one.n_eff for one in (well, last, first, then)))
+    fall = well.value - (first.value + then.value) / 2
+    return slid > settings.slide_share * fall and slid > chance * NormalDist().inv_cdf(settings.step_confidence)
 
 
 def _first(

@@ -16,10 +16,10 @@ from store.judge.reference import pooled
 from store.judge.scale import Window
 from store.judge.settings import WINDOWS, JudgeSettings
 from store.judge.standing import AcceptanceAlerts
-from store.judge.suspect import Found, Look, Second, find, second_look
+from store.judge.suspect import Found, Look, Second, find, is_step, second_look
 
 _ORDER: Final[tuple[Suspected, ...]] = ("shift", "drift")
-"""A shift explains a drift that the same window confirms."""
+"""A shift explains a drift that the same window confirms, unless it is a part of it."""
 
 _LONGEST: Final = len(WINDOWS) - 1
 
@@ -59,11 +59,12 @@ class Verdicts:
 
     def _look(self, look: Look) -> None:
         self._alerts.follow(look)
-        for kind in _ORDER:
-            confirmed = self._suspect(kind, look)
-            if confirmed is not None:
-                del look.bucket.tracks[look.scale].suspicions[kind]
-                self._alerts.confirm(look, confirmed)
+        confirmed = [found for kind in _ORDER if (found := self._suspect(kind, look)) is not None]
+        if len(confirmed) > 1 and not is_step(confirmed[0], confirmed[1].suspicion.levels[0], look, self._settings):
+            confirmed.reverse()
+        for found in confirmed:
+            look.bucket.tracks[look.scale].suspicions.pop(found.suspicion.kind, None)
+            self._alerts.confirm(look, found)
         self._alerts.settle_pending(look.bucket, look.window.end)
 
     def _suspect(self, kind: Suspected, look: Look) -> Found | None:

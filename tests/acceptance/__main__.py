@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-MEASUREMENTS = ("recording_cost", "learned_drafter", "sampled_distribution", "alert_simulation")
+MEASUREMENTS = ("recording_cost", "learned_drafter", "sampled_distribution", "alert_simulation", "soak")
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -49,24 +49,32 @@ SNAPSHOT_SECONDS = 0.25
 WORKLOADS = [f"workload-{number}" for number in range(8)]
 
 
-def engine_record() -> EngineRecord:
+def engine_record(ts: float = START) -> EngineRecord:
     static = PolicyMode(mode="static", k=4)
     return EngineRecord(
-        engine="e0", ts=START, vllm="0.32.0", target="target", drafter="drafter", method="eagle3", max_k=4,
+        engine="e0", ts=ts, vllm="0.32.0", target="target", drafter="drafter", method="eagle3", max_k=4,
         batch_k="free", max_num_seqs=BATCH, data_parallel_size=1, device="cuda", async_scheduling=True,
         configured=static, resolved=static, boot="bench",
     )  # fmt: skip
 
 
-def messages(rows: int) -> Iterator[bytes]:
-    """Encoded messages: an announcement, then steps of `BATCH` sequences of some 300 steps each."""
+def messages(
+    rows: int,
+    start: float = START,
+    workloads: Sequence[str] = WORKLOADS,
+    temperatures: Sequence[float] = (0.0, 0.8),
+) -> Iterator[bytes]:
+    """Encoded messages: an announcement, then steps of `BATCH` sequences of some 300 steps each.
+
+    Contexts are spread over 16 to 6,000 tokens, drafted and accepted over all that K = 4 can give, each as often.
+    """
     random.seed(1)
-    yield encode(Announcement(WIRE_VERSION, engine_record(), "bench", 0, [], 1, None, 0))
+    yield encode(Announcement(WIRE_VERSION, engine_record(start), "bench", 0, [], 1, None, 0))
     shapes = [(d, a) for d in range(5) for a in range(d + 1)]
     live: dict[int, list[int]] = {}  # handle → context, steps left
     handle = 0
     for number in range(1, rows // BATCH + 1):
-        now = START + number * STEP_SECONDS
+        now = start + number * STEP_SECONDS
         ended = [seq for seq, (_, left) in live.items() if left <= 0]
         for seq in ended:
             del live[seq]
@@ -74,7 +82,7 @@ def messages(rows: int) -> Iterator[bytes]:
         while len(live) < BATCH:
             handle += 1
             live[handle] = [random.randrange(16, 4000), random.randrange(20, 600)]
-            tag, heat = WORKLOADS[handle % len(WORKLOADS)], random.choice((0.0, 0.8))
+            tag, heat = workloads[handle % len(workloads)], random.choice(temperatures)
             arrived.append(ArrivedSequence(handle, f"r{handle}", now, tag, heat, 100, False, "speculative"))
         columns: list[list[int]] = [[] for _ in range(10)]
         for seq, state in live.items():

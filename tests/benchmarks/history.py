@@ -19,20 +19,22 @@ from tests.benchmarks.bench_ingest import engine_record
 
 BUCKETS: Final = 500
 DAYS: Final = 7
-END: Final = 1_790_596_800.0
-START: Final = END - DAYS * DAY
+WORKLOADS: Final = [f"workload-{number}" for number in range(50)]
+TEMPERATURES: Final = (0.0, 0.4, 0.9)
+"""Together with the contexts of `bench_ingest.messages` they come to 450 of the buckets."""
 
-_BUSY: Final = f"hash(bucket * 7919 + cell) % 20 = 0 AND cell < {END!r}"
-_CELLS: Final = f"""(SELECT b.id AS bucket, c.cell FROM buckets b,
-  (SELECT {START!r}::BIGINT + {FINEST.seconds} * i AS cell FROM range({int(DAYS * DAY / FINEST.seconds)}) t(i)) c)"""
+_BUSY: Final = "hash(bucket * 7919 + cell) % 20 = 0"
 _STATIC, _FULL = LIMITS.index("static"), CAUSES.index("full")
 
 
-def fill(store: Store) -> float:
-    """Write the week into an empty store; the seconds that took."""
+def fill(store: Store, end: float) -> float:
+    """Write the week before `end` (Unix seconds, a multiple of 10) into an empty store; the seconds that took."""
     began = time.perf_counter()
+    cells = f"""(SELECT b.id AS bucket, c.cell FROM buckets b,
+      (SELECT {end - DAYS * DAY!r}::BIGINT + {FINEST.seconds} * i AS cell
+       FROM range({int(DAYS * DAY / FINEST.seconds)}) t(i)) c)"""
     ingest = Ingest(store)
-    ingest.record(engine_record())
+    ingest.record(engine_record(end - DAYS * DAY))
     ingest.flush()
     connection = store.connection
     connection.execute(
@@ -45,7 +47,7 @@ def fill(store: Store) -> float:
         f"""INSERT INTO rollup_10s SELECT cell, bucket, 4, {_STATIC}, 4, a, {_FULL}, false,
               1 + hash(bucket + a * 31 + cell) % (5 + 4 * a), count * (a + 1), count * 4, count * 4
             FROM (SELECT cell, bucket, a::USMALLINT AS a, 1 + hash(bucket + a * 31 + cell) % (5 + 4 * a) AS count
-                  FROM {_CELLS}, range(5) t(a) WHERE {_BUSY})"""
+                  FROM {cells}, range(5) t(a) WHERE {_BUSY})"""
     )
     connection.execute(
         """INSERT INTO load_10s SELECT cell, bucket, 16, 256, sum(count), sum(emitted), sum(count) * 40000,
@@ -58,8 +60,8 @@ def fill(store: Store) -> float:
               [{", ".join(f"sum(count * least(accepted, {m}))" for m in range(1, 5))}], 0, 0
             FROM rollup_10s GROUP BY ALL"""
     )
-    connection.execute("UPDATE engines SET last_ts = ?", [END])
-    progress.move(connection, f"rollup_{FINEST.name}", END)
-    roll_up(connection, END)
+    connection.execute("UPDATE engines SET last_ts = ?", [end])
+    progress.move(connection, f"rollup_{FINEST.name}", end)
+    roll_up(connection, end)
     connection.execute("CHECKPOINT")
     return time.perf_counter() - began

@@ -91,12 +91,21 @@ def bucket(
     )
 
 
+def speedup(value: float, error: float) -> dict[str, Any]:
+    return {
+        "speedup": value,
+        "speedup_low": value - error,
+        "speedup_high": value + error,
+        "speedup_state": "ok",
+    }
+
+
 def four_workloads() -> list[BucketView]:
     return [
-        bucket(key("code"), 0.53, 96.1),
-        bucket(key("repeat", "512-2048"), 0.81, 71.5, 64),
+        bucket(key("code"), 0.53, 96.1, **speedup(1.41, 0.06)),
+        bucket(key("repeat", "512-2048"), 0.81, 71.5, 64, **speedup(1.62, 0.07)),
         bucket(key("chat", "0-512", "(0,0.5]"), 0.38, 30.8, 97),
-        bucket(key("creative", "0-512", "(0.5,1]"), 0.12, 13.9, 41),
+        bucket(key("creative", "0-512", "(0.5,1]"), 0.12, 13.9, 41, **speedup(0.71, 0.09)),
         bucket(key(HOSTILE), 0.44, 8.2, 12),
         bucket(key("untagged"), None, 0.4, 2),
         bucket(key("summarise", "2048-8192"), 0.61, 0.0, 31, seen=NOW - 240),
@@ -157,12 +166,16 @@ def engine(**changes: Any) -> EngineView:
         "device": "cpu",
         "max_k": 4,
         "max_num_seqs": 32,
+        "batch_k": "free",
+        "async_scheduling": False,
+        "data_parallel_size": 1,
         "max_model_len": 2048,
         "configured": STATIC_4,
         "resolved": STATIC_4,
         "executed_k": 4,
         "executed_limit": "static",
         "running": 7,
+        "waiting": 0,
         "policy_sent": 3,
         "policy_applied": 3,
         "last_frame_age": 0.1,
@@ -183,7 +196,7 @@ def live(**changes: Any) -> Snapshot:
         "gateway": GatewayView("http://127.0.0.1:8000", "serving", 4300, 1204, 0),
         "store": StoreView("~/.local/share/specdeck/specdeck.duckdb", True, 412_345, 34_000_000),
         "loss": LossView(),
-        "total": figures(BucketKey(None, None, None, None), 0.55, 220.4, 365),
+        "total": figures(BucketKey(None, None, None, None), 0.55, 220.4, 365, **speedup(1.18, 0.05)),
         "buckets": four_workloads(),
         "events": [Event(NOW - 540, "control", "operator set the mode: off → static:4")],
         "tokens_per_second": 212.4,

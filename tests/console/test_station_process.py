@@ -27,10 +27,10 @@ from console.feed.protocol import (
     PolicyResult,
     PolicySet,
     ProcessesResult,
+    RestartParams,
     SeriesParams,
     StopParams,
 )
-from console.station.actions import RestartParams
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
 from store.figures import Report
@@ -264,7 +264,7 @@ def test_a_restart_asked_for_by_the_operator_happens_without_a_pause(make_statio
     station = make_station().start()
     station.wait_serving()
     pid = station.engine_pid()
-    ask("engine_restart", type(None), RestartParams())
+    ask("engine_restart", type(None), RestartParams("e0"))
     station.wait(lambda seen: engine(seen).state == "serving" and engine(seen).restarts == 1, "the restart")
     assert living([pid]) == []
 

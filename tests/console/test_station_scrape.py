@@ -39,19 +39,12 @@ from console.cli.outcomes import BadInput
 from console.cli.root import root
 from console.cli.station import ask
 from console.feed.messages import Snapshot
-from console.feed.protocol import PolicyResult, PolicySet
-from console.station import scraper as scraper_module
+from console.feed.protocol import PolicyResult, PolicySet, ProcessesResult
+from console.station import scrape_look, scraper
 from console.station.recorder import Note, open_recorder
-from console.station.scraper import (
-    LIMITS_OF_VIEW,
-    MAX_ENGINES,
-    NOTES_LIMIT,
-    SCRAPE_SECONDS,
-    BadSetting,
-    Scraper,
-    read_address,
-    scrape_seconds,
-)
+from console.station.scrape_address import SCRAPE_SECONDS, BadSetting, read_address, scrape_seconds
+from console.station.scrape_look import MAX_ENGINES, asking
+from console.station.scraper import LIMITS_OF_VIEW, NOTES_LIMIT, Scraper
 from console.station.snapshot import observed_figured, observed_view
 from engine.records import PolicyMode
 from store.database import Store
@@ -145,10 +138,11 @@ class Watch:
         self.put: list[Observation | Note] = []
         self.told: list[str] = []
         told = self.told
-        self.scraper = Scraper(read_address(address), self.put.append, lambda kind, line: told.append(line), every)
+        self.address = read_address(address)
+        self.scraper = Scraper(self.address, self.put.append, lambda kind, line: told.append(line), every)
 
     async def look(self, times: int = 1) -> None:
-        async with self.scraper.client() as client:
+        async with asking(self.address) as client:
             for _ in range(times):
                 await self.scraper.look(client)
 
@@ -227,6 +221,7 @@ async def test_a_view_says_what_cannot_be_known_and_leaves_it_out(vllm: Vllm, wa
     assert (view.owned, view.state, view.running, view.waiting) == (False, "serving", 5, 2)
     unknown = (view.executed_k, view.configured, view.resolved, view.policy_applied, view.policy_sent, view.pid)
     assert set(unknown) == {None}
+    assert (view.max_k, view.max_num_seqs, view.batch_k, view.async_scheduling, view.data_parallel_size) == (None,) * 5
     assert watch.told == [f"e0 at {vllm.url} is {LIMITS_OF_VIEW}"]
 
 
@@ -311,7 +306,7 @@ REFUSALS: list[tuple[Reply, Sequence[str]]] = [
 async def test_an_answer_that_is_none_is_told_once_with_place_and_reason_and_asked_for_again(
     vllm: Vllm, reply: Reply, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scraper_module, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(scrape_look, "MAX_BYTES", 100_000)
     watch = Watch(vllm.url.replace("http://", f"http://ann:{SECRET}@"))
     vllm.reply = reply
     await watch.look(2)
@@ -334,7 +329,7 @@ async def test_an_answer_that_is_none_is_told_once_with_place_and_reason_and_ask
 async def test_an_answer_that_is_not_whole_in_time_is_given_up(
     vllm: Vllm, watch: Watch, reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scraper_module, "TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(scrape_look, "TIMEOUT_SECONDS", 0.3)
     vllm.reply = reply
     await watch.look()
     assert watch.failing == f"{vllm.url}: no whole answer within 0.3 s"
@@ -386,7 +381,7 @@ async def test_an_outage_loses_no_counts_and_is_a_warning_until_the_engine_is_mi
     seen = watch.scraper.engines["e0"]
     at_once, later = (observed_view(watch.scraper, seen, time.time() + seconds) for seconds in (0, 60))
     assert (at_once.state, at_once.detail) == ("serving", watch.failing)
-    assert (later.state, later.detail, later.running) == ("lost", watch.failing, 0)
+    assert (later.state, later.detail, later.running) == ("lost", watch.failing, None)
     vllm.show(counters("0", 150, 600, 350))
     await watch.look()
     (bridged,) = watch.observations
@@ -399,12 +394,12 @@ async def test_an_engine_that_the_answers_no_longer_show_is_missed_and_at_last_f
     vllm.show(counters("0", 1, 4, 2), counters("1", 1, 4, 2))
     await watch.look()
     started = time.time()
-    monkeypatch.setattr(scraper_module.time, "time", lambda: started + 60)
+    monkeypatch.setattr(scrape_look.time, "time", lambda: started + 60)
     vllm.show(counters("0", 2, 8, 4))
     await watch.look()
     ((severity, line),) = watch.alerts()
     assert (severity, line) == ("critical", f"engine e1: no longer in what {vllm.url} answers")
-    monkeypatch.setattr(scraper_module.time, "time", lambda: started + 700)
+    monkeypatch.setattr(scrape_look.time, "time", lambda: started + 700)
     await watch.look()
     assert list(watch.scraper.engines) == ["e0"]
     assert watch.alerts() == []
@@ -414,7 +409,7 @@ async def test_an_engine_that_the_answers_no_longer_show_is_missed_and_at_last_f
 async def test_a_server_that_restarts_without_end_does_not_fill_the_store_with_notes(
     vllm: Vllm, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scraper_module, "NOTES_LIMIT", 3)
+    monkeypatch.setattr(scraper, "NOTES_LIMIT", 3)
     for drafts in (9, 8, 7, 6, 5, 4, 3):
         vllm.show(counters("0", drafts, drafts, drafts))
         await watch.look()
@@ -466,13 +461,13 @@ async def test_looks_come_by_the_clock_and_end_when_they_are_told_to(vllm: Vllm)
 async def test_an_answer_that_takes_long_to_read_does_not_hold_up_the_loop(
     vllm: Vllm, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = scraper_module.parse_exposition
+    read = scrape_look.parse_exposition
 
     def slowly(*arguments: Any) -> Any:
         time.sleep(0.3)
         return read(*arguments)
 
-    monkeypatch.setattr(scraper_module, "parse_exposition", slowly)
+    monkeypatch.setattr(scrape_look, "parse_exposition", slowly)
     vllm.show(counters("0", 1, 4, 2))
     looking = asyncio.create_task(watch.look())
     turns = 0
@@ -663,6 +658,8 @@ def test_an_observing_station_shows_and_stores_pooled_figures_and_no_secret(
     assert (view.owned, view.state, view.executed_k, view.running) == (False, "serving", None, 3)
     assert LIMITS_OF_VIEW in view.detail
     assert seen.gateway is None
+    assert (seen.policy, seen.policy_version, seen.running, seen.waiting) == (None, None, 3, None)
+    assert [process.role for process in ask("processes", ProcessesResult).processes] == ["station"]
     assert seen.alerts == []
     assert seen.total is not None
     (bucket,) = seen.buckets

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.intervals import ratio_interval
 from engine.speedup import Speedup, formula_speedup, formula_tokens, pooled_speedup, realised_speedup
+from engine.step_time.bands import batch_band, context_band
 from engine.step_time.fit import Coefficients
 from engine.step_time.load import LoadSums, account
 from engine.step_time.model import StepModel, fit_step_model
@@ -130,6 +131,25 @@ class TestMixedLoad:
         product = np.mean([row.emitted for row in rows]) * np.mean(vanilla) / np.mean([row.ms for row in rows])
         assert realised_speedup(load_sums(rows), BOTH).value == pytest.approx(right, abs=5e-4)
         assert product == pytest.approx(wrong, abs=5e-4)
+
+    @pytest.mark.parametrize(("noise", "slow"), [(0.05, 1.0), (0.1, 3.0), (0.3, 1.0), (0.3, 3.0)])
+    def test_what_is_vanilla_throughout_is_neither_faster_nor_slower_than_vanilla(
+        self, noise: float, slow: float
+    ) -> None:
+        """Times are skewed, and one step in a hundred takes longer: what a sum of times is held against is a mean."""
+        found = []
+        for seed in range(12):
+            random = np.random.default_rng(seed)
+            batch = random.choice([1, 4, 8], 3_000)
+            factor = np.exp(random.normal(0, noise, 3_000)) * np.where(random.random(3_000) < 0.01, slow, 1.0)
+            seen = steps(batch, 500).slower(factor)
+            sums = LoadSums.of(
+                cell=seen.cell, batch_band=batch_band(batch), context_band=context_band(batch * 500, batch), rows=batch,
+                emitted=batch, duration_ms=seen.ms * batch, emitted_batch=batch**2, emitted_context=batch**2 * 500,
+                prefill=0 * batch,
+            )  # fmt: skip
+            found.append(realised_speedup(sums, fit_step_model(added_up(seen))).value)
+        assert np.mean(found) == pytest.approx(1, abs=0.004)
 
     def test_two_loads_with_noise_are_pooled_without_bias(self) -> None:
         random = np.random.default_rng(4)

@@ -15,7 +15,7 @@ import pytest
 
 from console.feed.client import FeedError
 from console.feed.messages import EngineView
-from console.station.actions import RestartParams
+from console.feed.protocol import RestartParams
 from engine.records import PolicyMode
 from tests.path.oracle import consult
 from tests.path.served import START_SECONDS, Served, free_port, until

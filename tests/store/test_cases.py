@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.records import GapRecord, PolicyMode
@@ -9,11 +10,16 @@ from store.metrics import acceptance_at_depth, expected_tokens
 from tests.store.builders import T0, engine, joint_of, only_bucket, reported, row, sequence, step, trace_of
 
 
-def test_skipped_drafts_are_not_rejected_drafts() -> None:
-    figures = only_bucket(trace_of([row(d=3, a=2)] * 10 + [row(d=0, a=0, k=3, cause="length_limit")] * 10))
-    assert figures.alpha == pytest.approx(2 / 3)
-    assert figures.waste_ratio == pytest.approx(1 / 3)
-    assert figures.drafted_share == 0.5
+@pytest.mark.parametrize("cause", ["length_limit", "no_proposal", "grammar", "token_budget", "unknown", "none"])
+@pytest.mark.parametrize(("k", "a", "skipped"), [(3, 2, 10), (1, 1, 3), (8, 0, 40)])
+def test_skipped_drafts_are_not_rejected_drafts(k: int, a: int, skipped: int, cause: str) -> None:
+    nothing = [row(d=0, a=0, k=0 if cause == "none" else k, cause=cause)] * skipped
+    figures = only_bucket(trace_of([row(d=k, a=a)] * 10 + nothing))
+    assert figures.alpha == figures.pooled_acceptance == pytest.approx(a / k)
+    assert figures.waste_ratio == pytest.approx(1 - a / k)
+    assert figures.mean_acceptance_length == 1 + a
+    assert figures.drafted_share == pytest.approx(10 / (10 + skipped))
+    assert (figures.steps, figures.drafted, figures.accepted) == (10, 10 * k, 10 * a)
 
 
 def test_a_stop_inside_an_accepted_run_shortens_what_is_committed_and_not_what_was_accepted() -> None:
@@ -23,9 +29,33 @@ def test_a_stop_inside_an_accepted_run_shortens_what_is_committed_and_not_what_w
     assert figures.committed_per_step == 4.0
 
 
+@pytest.mark.parametrize("k", [1, 4, 7])
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_wherever_a_stop_cuts_a_run_both_figures_are_right(k: int, cut: int) -> None:
+    cut = min(cut, k)
+    figures = only_bucket(trace_of([row(d=k, a=k)] * 9 + [row(d=k, a=k, e=k + 1 - cut)]))
+    assert (figures.pooled_acceptance, figures.mean_acceptance_length) == (1.0, k + 1)
+    assert figures.committed_per_step == pytest.approx(k + 1 - cut / 10)
+    assert figures.emitted == 10 * (k + 1) - cut
+
+
 @pytest.mark.parametrize(
     "impossible",
-    [row(d=3, a=4), row(d=-1, a=0), row(d=3, a=1, e=3), row(d=3, a=1, context=-5), row(d=3, a=1, proposed=-2)],
+    [
+        row(d=3, a=4),
+        row(d=0, a=1, k=3),
+        row(d=-1, a=0),
+        row(d=3, a=-1, e=0),
+        row(d=3, a=1, e=-1),
+        row(d=3, a=1, k=-2),
+        row(d=3, a=1, invalid=-1),
+        row(d=3, a=1, e=3),
+        row(d=0, a=0, e=2, k=0),
+        row(d=3, a=1, context=-5),
+        row(d=3, a=1, proposed=-2),
+        row(d=3, a=4, cause="prefill"),
+    ],
+    ids=lambda one: "".join(map(str, (one.k_asked, one.drafted, one.accepted, one.emitted, one.invalid, one.cause))),
 )
 def test_an_impossible_row_is_quarantined_and_no_figure_moves(impossible: object) -> None:
     good = [row(d=3, a=2)] * 5
@@ -33,9 +63,8 @@ def test_an_impossible_row_is_quarantined_and_no_figure_moves(impossible: object
     assert report.quarantined == 1
     clean = only_bucket(trace_of(good))
     (figures,) = report.buckets
-    assert (figures.steps, figures.drafted, figures.accepted, figures.emitted, figures.alpha) == (
-        clean.steps, clean.drafted, clean.accepted, clean.emitted, clean.alpha,
-    )  # fmt: skip
+    unclocked = {"window": None, "tokens_per_second": None}
+    assert msgspec.structs.replace(figures, **unclocked) == msgspec.structs.replace(clean, **unclocked)
 
 
 def test_alpha_averages_steps_and_pooled_acceptance_averages_tokens() -> None:
@@ -47,6 +76,16 @@ def test_alpha_averages_steps_and_pooled_acceptance_averages_tokens() -> None:
     figures = only_bucket(trace_of([row("a", d=1, a=1)] * 2 + b))
     assert figures.pooled_acceptance == pytest.approx(10 / 26)
     assert figures.alpha == pytest.approx(0.4667, abs=1e-4)
+
+
+def test_no_figure_is_a_mean_over_sequences() -> None:
+    """Sequences of very different lengths: whatever is printed is per step, per token or per row."""
+    report = reported(trace_of([row("a", d=3, a=3)] * 2 + [row("b", d=3, a=1)] * 8))
+    (bucket,) = report.buckets
+    mean_of_sequences = (1 + 1 / 3) / 2
+    for figures in (bucket, report.total):
+        for name, value in msgspec.to_builtins(figures).items():
+            assert value != pytest.approx(mean_of_sequences, abs=0.005), name
 
 
 def test_a_changed_k_moves_pooled_acceptance_and_not_acceptance_at_a_common_depth() -> None:
@@ -91,6 +130,16 @@ def test_with_nothing_drafted_acceptance_is_absent_and_tokens_go_on() -> None:
     assert figures.drafted_share == 0.0
 
 
+@pytest.mark.parametrize("rows", [1, 29, 300])
+@pytest.mark.parametrize("seconds", [0.02, 1.0])
+def test_tokens_a_second_are_right_whatever_was_drafted(rows: int, seconds: float) -> None:
+    for d in (0, 4):
+        records = [engine(), sequence("a"), *(
+            step(n, [row("a", d=d, a=d)], ts=T0 + n * seconds, duration_ms=seconds * 1000) for n in range(1, rows + 1)
+        )]  # fmt: skip
+        assert only_bucket(records).tokens_per_second == pytest.approx((d + 1) / seconds, rel=1e-3)
+
+
 def test_a_schedule_counts_prefills_and_each_transition_has_its_reason() -> None:
     schedule = PolicyMode(mode="schedule", schedule=[(1, 4, 2), (5, 512, 0)])
     records = [engine(configured=schedule, resolved=schedule)]
@@ -116,6 +165,31 @@ def test_a_schedule_that_the_engine_dropped_is_a_mismatch_with_its_reason() -> N
     assert mismatch.resolved["mode"] == "static"
 
 
+@pytest.mark.parametrize(
+    ("mode", "lowered"),
+    [
+        (PolicyMode(mode="static", k=9), PolicyMode(mode="static", k=4)),
+        (
+            PolicyMode(mode="schedule", schedule=[(1, 8, 7), (9, 32, 2)]),
+            PolicyMode(mode="schedule", schedule=[(1, 8, 4), (9, 32, 2)]),
+        ),
+    ],
+    ids=["static", "schedule"],
+)
+def test_a_k_above_the_maximum_is_clamped_and_shown_as_clamped(mode: PolicyMode, lowered: PolicyMode) -> None:
+    resolved = msgspec.structs.replace(lowered, reason="clamped to the engine's maximum of 4")
+    records = [engine(configured=mode, resolved=resolved, max_k=4), sequence("a")]
+    records += [step(n, [row("a")], k_draft=4, limit_draft="max") for n in range(1, 9)]  # type: ignore[list-item]
+    (mismatch,) = reported(records).mismatches
+    assert (mismatch.executed, mismatch.reason) == (4, "clamped to the engine's maximum of 4")
+    assert (mismatch.configured, mismatch.resolved["mode"]) == (_plain(mode), mode.mode)
+
+
+def _plain(mode: PolicyMode) -> dict[str, object]:
+    found: dict[str, object] = msgspec.to_builtins(mode)
+    return found
+
+
 def test_another_temperature_is_another_bucket() -> None:
     records = [engine(), sequence("a", temperature=0.0), sequence("b", temperature=1.0)]
     records += [step(1, [row("a"), row("b")])]  # type: ignore[list-item]
@@ -130,6 +204,18 @@ def test_one_request_alone_is_few_and_says_how_little_it_knows(accepted: int) ->
     assert figures.alpha_low is not None
     assert figures.alpha_high is not None
     assert figures.alpha_high - figures.alpha_low == pytest.approx(0.975)
+
+
+HOSTILE = [
+    "[bold red]x[/]'; DROP TABLE steps;--", "\x1b[2J\x07", "a\nb\tc", "'\"`${x}%s{0}", "\u202egnp.exe", "café 模型 🜲",
+    "-" * 256, "NaN", "null", "[/]", "../../etc/passwd",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", HOSTILE, ids=range(len(HOSTILE)))
+def test_any_tag_is_one_bucket_under_its_own_name(tag: str) -> None:
+    (bucket,) = reported([engine(), sequence("h", tag), step(1, [row("h")]), step(2, [row("h")])]).buckets
+    assert (bucket.workload, bucket.decode_rows) == (tag, 2)
 
 
 def test_a_hostile_tag_is_kept_literally_and_ten_thousand_tags_are_bounded() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from engine.records import SequenceRecord, StepRecord
+from engine.records import ControlRecord, SequenceRecord, StepRecord
 from store import schema
 from store.database import Store, StoreError
 from store.export import ExportError, export, kind_of
@@ -17,9 +17,13 @@ from store.ingest import Ingest
 from store.query import SqlError, run_sql
 from store.replay import replay_headless
 from store.report import report
+from store.retention import Retention
+from store.rollup import roll_up
 from store.source import open_source
 from store.trace import TraceWriter, read_records
-from tests.store.builders import T0, announcement, arrived, engine, frame, row, sequence, step, trace_of
+from tests.store.builders import T0, announcement, arrived, engine, frame, row, sequence, step, store_of, trace_of
+
+HOUR = 3600.0
 
 RECORDS = trace_of([row(d=4, a=2)] * 30 + [row(d=1, a=2)])
 
@@ -51,9 +55,78 @@ def test_a_copy_gives_the_same_report(store: Store, tmp_path: Path, name: str) -
 def test_a_copied_database_keeps_views_and_comments_for_any_client(exported: Path) -> None:
     with duckdb.connect(str(exported), read_only=True) as client:
         ((acceptance,),) = client.execute("SELECT pooled_acceptance FROM bucket_metrics").fetchall()
-        comments = client.execute("SELECT count(comment) FROM duckdb_columns() WHERE table_name = 'rows'").fetchall()
+        columns = client.execute(
+            "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal"
+        ).fetchall()
+        names = client.execute(
+            """SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal
+               UNION ALL SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"""
+        ).fetchall()
     assert acceptance == 0.5
-    assert comments == [(len(schema.TABLES["rows"].columns),)]
+    assert {name for name, _ in names} == {*schema.TABLES, *schema.VIEWS}
+    assert [name for name, comment in names if not comment] == []
+    assert {table for table, _, _ in columns} == {*schema.TABLES, *schema.VIEWS}
+    assert [(table, column) for table, column, comment in columns if not comment] == []
+
+
+@pytest.fixture
+def aged(tmp_path: Path) -> Iterator[Store]:
+    """A week and a half: hours, 5-min cells, 10-s cells, and rows of the last two days."""
+    with Store.open(tmp_path / "aged.duckdb") as store:
+        ingest = Ingest(store)
+        ingest.record(engine())
+        for number in range(1, 260):
+            name = f"s{number // 3}"
+            ingest.record(sequence(name, "code" if number % 2 else "chat", ts=T0 + number * HOUR))
+            rows = [row(name, d=4, a=number % 5), row(name, d=1, a=2)]
+            ingest.record(step(number, rows, ts=T0 + number * HOUR + number))
+        ingest.note("seen", T0, T0 + HOUR)
+        ingest.close()
+        keeper = Retention(store.cursor(), store.path)
+        while keeper.slice(T0 + 259 * HOUR):
+            pass
+        yield store
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["rows", "rollups only"])
+def test_a_copied_database_gives_the_same_report_of_any_window_also_where_rows_are_gone(
+    aged: Store, tmp_path: Path, rows: bool
+) -> None:
+    if not rows:
+        roll_up(aged.connection, T0 + 400 * HOUR)
+        keeper = Retention(aged.cursor(), aged.path)
+        while keeper.slice(T0 + 400 * HOUR):
+            pass
+    ((kept,),) = aged.connection.execute("SELECT count(*) FROM rows").fetchall()
+    assert 0 < kept < 100 if rows else kept == 0
+    export(aged.connection, tmp_path / "copy.duckdb")
+    with open_source(tmp_path / "copy.duckdb") as copy:
+        for bounds in ({}, {"window": 90 * HOUR}, {"window": 500.0}, {"window": 9000.0, "at": T0 + 30.5 * HOUR}):
+            expected = report(aged.connection, source="x", **bounds)
+            assert report(copy.connection, source="x", **bounds) == expected
+            assert expected.total is not None
+    assert report(aged.connection, source="x").total.decode_rows == 259  # type: ignore[union-attr]
+    assert report(aged.connection, source="x").quarantined == 259
+
+
+def test_a_trace_of_what_rows_are_left_gives_the_report_of_their_time(aged: Store, tmp_path: Path) -> None:
+    export(aged.connection, tmp_path / "copy.jsonl.zst")
+    with open_source(tmp_path / "copy.jsonl.zst") as copy:
+        window = 40 * HOUR
+        expected = report(aged.connection, source="x", window=window)
+        assert report(copy.connection, source="x", window=window).buckets == expected.buckets
+        assert report(copy.connection, source="x", window=window).quarantined == expected.quarantined == 40
+
+
+def test_an_unknown_temperature_stays_unknown(tmp_path: Path) -> None:
+    records = [engine(), sequence("a", temperature=None), sequence("b", temperature=0.0), step(1, [row("a"), row("b")])]
+    with store_of(records) as store:
+        export(store.connection, tmp_path / "t.jsonl")
+        assert '"temperature":null' in (tmp_path / "t.jsonl").read_text()
+        with open_source(tmp_path / "t.jsonl") as again:
+            names = [bucket.temperature for bucket in report(again.connection, source="x").buckets]
+        assert names == [bucket.temperature for bucket in report(store.connection, source="x").buckets]
+        assert sorted(map(str, names)) == ["0", "unknown"]
 
 
 def test_parquet_and_csv_hold_the_rows(store: Store, tmp_path: Path) -> None:
@@ -181,6 +254,13 @@ def test_replay_reports_what_the_trace_holds_at_any_speed(tmp_path: Path) -> Non
     assert sum(waited) == pytest.approx(3.1 / 10)
     assert [alert.kind for alert in result.alerts] == ["quarantine"]
     assert replay_headless(path) == result
+    old = [engine(ts=T0 - 50 * HOUR), ControlRecord(T0 - 9 * HOUR, "operator", "mode"), *RECORDS[1:]]
+    with TraceWriter(tmp_path / "late.jsonl") as writer:
+        for record in old:
+            writer.write(record)
+    waited.clear()
+    replay_headless(tmp_path / "late.jsonl", 10.0, sleep=waited.append)
+    assert sum(waited) == pytest.approx(3.1 / 10), "what was there before the first step is there at once"
     with pytest.raises(ValueError, match="speed"):
         replay_headless(path, 0)
 

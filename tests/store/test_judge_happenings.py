@@ -9,6 +9,7 @@ from store.judge.inputs import (
     EngineDown,
     EngineStarted,
     EngineUp,
+    PolicyKept,
     PolicyMismatch,
     RowsQuarantined,
     TelemetryLost,
@@ -83,7 +84,10 @@ def test_a_mismatch_lasts_until_it_ended_and_one_that_comes_and_goes_is_one_aler
     feed.skip(HOUR)
     assert feed.firing
     feed.event(mismatch(T0 + 20, feed.now))
-    feed.event(mismatch(feed.now + 60, feed.now + 90))
-    ended = feed.now + 90
+    again = feed.now + 60
+    for _ in range(3):
+        feed.event(mismatch(again, None))
+    feed.event(PolicyKept("e0", again + 30))
     feed.skip(HOUR)
-    assert [(alert.state, alert.ended) for alert in feed.fired] == [("resolved", ended)]
+    feed.event(PolicyKept("e0", feed.now))
+    assert [(alert.state, alert.ended) for alert in feed.fired] == [("resolved", again + 30)]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import zstandard
 
 from store.database import Store
 from store.ingest import Ingest
+from store.judging import Judging, judge_all
 from store.report import report
 from tests.store.builders import T0, engine, row, sequence, step
 
@@ -38,7 +40,7 @@ def old(tmp_path: Path) -> Path:
                 wanted = [name for (name,) in connection.execute(
                     "SELECT column_name FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
                 ).fetchall()]  # fmt: skip
-                held = store.connection.execute(f"SELECT {', '.join(wanted)} FROM {table}").to_arrow_table()
+                held = store.connection.sql(f"SELECT {', '.join(wanted)} FROM {table}").to_arrow_table()
                 connection.register("held", held)
                 connection.execute(f"INSERT INTO {table} FROM held")
                 connection.unregister("held")
@@ -69,3 +71,30 @@ def test_rollups_are_made_anew_from_the_rows(old: Path) -> None:
         ingest.record(step(70, [], ts=T0 + 100))
         ingest.close()
         assert store.connection.execute("SELECT sum(count) FROM rollup_10s").fetchall() == [(120,)]
+
+
+def test_a_store_of_version_2_keeps_its_notes_and_what_the_judge_knew(tmp_path: Path) -> None:
+    path = tmp_path / "two.duckdb"
+    with Store.open(path) as store:
+        ingest = Ingest(store)
+        for record in (engine(), sequence("a"), step(1, [row("a")])):
+            ingest.record(record)
+        ingest.note("heard")
+        ingest.close()
+        judge_all(store.connection)
+        ((up_to, knew),) = store.connection.execute("SELECT up_to, state FROM judge").fetchall()
+        plain = zstandard.ZstdDecompressor().decompress(knew).decode()
+        for statement in (
+            "ALTER TABLE notes DROP COLUMN since", "ALTER TABLE notes DROP COLUMN ts", "DROP TABLE quarantine_1h",
+            "DROP TABLE judge", "CREATE TABLE judge (up_to DOUBLE, state VARCHAR)",
+            "UPDATE meta SET schema_version = 2",
+        ):  # fmt: skip
+            store.connection.execute(statement)
+        store.connection.execute("INSERT INTO judge VALUES (?, ?)", [up_to, plain])
+    with Store.open(path) as migrated, Store.open(tmp_path / "new.duckdb") as made:
+        for query in (COLUMNS, TABLES):
+            assert migrated.connection.execute(query).fetchall() == made.connection.execute(query).fetchall()
+        assert report(migrated.connection, source="x").notes == ["heard"]
+        ((again, state),) = migrated.connection.execute("SELECT up_to, state FROM judge").fetchall()
+        assert (again, zstandard.ZstdDecompressor().decompress(state).decode()) == (up_to, plain)
+        Judging(migrated.connection).catch_up()

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.records import ControlRecord, EngineRecord, PolicyMode, Record
-from store.report import ReportError
-from tests.store.builders import T0, engine, reported, row, sequence, step, trace_of
+from engine.records import ControlRecord, EngineRecord, GapRecord, PolicyMode, Record
+from store.ingest import Ingest
+from store.report import ReportError, report
+from tests.store.builders import T0, engine, reported, row, sequence, step, store_of, trace_of
 
 TWO_BUCKETS: list[Record] = [
     engine(),
@@ -53,24 +54,24 @@ def test_keys_that_are_not_asked_for_are_pooled_and_null() -> None:
 
 
 def test_a_sequence_that_crosses_contexts_is_one_sequence_of_the_pool() -> None:
-    report = reported(trace_of([row(context=500), row(context=600)]))
-    assert [bucket.context for bucket in report.buckets] == ["0-512", "512-2048"]
-    assert report.total is not None
-    assert report.total.sequences == 1
+    shown = reported(trace_of([row(context=500), row(context=600)]))
+    assert [bucket.context for bucket in shown.buckets] == ["0-512", "512-2048"]
+    assert shown.total is not None
+    assert shown.total.sequences == 1
 
 
 def test_the_window_is_recorded_time_and_can_be_cut_and_moved() -> None:
-    report = reported(TWO_BUCKETS)
-    assert report.window is not None
-    assert (report.window.start, report.window.end) == pytest.approx((T0, T0 + 2.0))
+    shown = reported(TWO_BUCKETS)
+    assert shown.window is not None
+    assert (shown.window.start, shown.window.end) == pytest.approx((T0, T0 + 2.0), abs=1e-4)
     late = reported(TWO_BUCKETS, window=0.55)
     assert late.window is not None
-    assert (late.window.start, late.window.end) == pytest.approx((T0 + 1.45, T0 + 2.0))
+    assert (late.window.start, late.window.end) == pytest.approx((T0 + 1.45, T0 + 2.0), abs=1e-4)
     assert late.total is not None
     assert late.total.decode_rows == 2 * 6
     early = reported(TWO_BUCKETS, window=0.55, at=T0 + 1.0)
     assert early.window is not None
-    assert early.window.end == pytest.approx(T0 + 1.0)
+    assert early.window.end == pytest.approx(T0 + 1.0, abs=1e-4)
     nothing = reported(TWO_BUCKETS, at=T0 - 50)
     assert (nothing.window, nothing.total, nothing.buckets) == (None, None, [])
 
@@ -82,8 +83,8 @@ def test_a_question_without_an_answer_is_refused(arguments: dict[str, Any]) -> N
 
 
 def test_prefill_rows_count_in_tokens_only() -> None:
-    report = reported(trace_of([row(d=0, a=0, e=1, k=4, cause="prefill"), row(d=4, a=2)]))
-    (bucket,) = report.buckets
+    shown = reported(trace_of([row(d=0, a=0, e=1, k=4, cause="prefill"), row(d=4, a=2)]))
+    (bucket,) = shown.buckets
     assert (bucket.decode_rows, bucket.emitted, bucket.committed_per_step) == (1, 4, 3.0)
     assert bucket.cause_histogram == {"full": 1}
     only_prefill = reported(trace_of([row(d=0, a=0, e=1, k=4, cause="prefill")])).buckets[0]
@@ -110,7 +111,7 @@ def test_a_difference_of_twenty_steps_is_a_delay_and_of_more_a_mismatch() -> Non
     records = [engine(), *steps_at(4, range(1, 10)), *steps_at(2, range(10, 31)), *steps_at(4, range(31, 40))]
     (mismatch,) = reported(records).mismatches
     assert (mismatch.executed, mismatch.reason) == (2, None)
-    assert (mismatch.started, mismatch.ended) == pytest.approx((T0 + 1.0, T0 + 3.0))
+    assert (mismatch.started, mismatch.ended) == pytest.approx((T0 + 1.0, T0 + 3.0), abs=1e-4)
 
 
 @pytest.mark.parametrize("limit", ["hint", "lane", "operator", "fallback", "probe", "cap", "adaptive"])
@@ -123,9 +124,9 @@ def test_a_mode_that_the_operator_set_is_what_is_configured_from_then_on() -> No
     for after in ({"mode": "off"}, {"policy": {"mode": "off"}, "version": 2}):
         records: list[Record] = [engine(), *(step(n, []) for n in range(1, 30)), mode_control(T0 + 2.95, after)]
         records += [step(n, [], k_draft=0, limit_draft="off") for n in range(30, 60)]
-        report = reported(records)
-        assert report.mismatches == []
-        assert [(t.from_k, t.to_k, t.limit) for t in report.transitions] == [(4, 0, "off")]
+        shown = reported(records)
+        assert shown.mismatches == []
+        assert [(t.from_k, t.to_k, t.limit) for t in shown.transitions] == [(4, 0, "off")]
     ignored = [engine(), *(step(n, []) for n in range(1, 30)), mode_control(T0 + 0.05, {"mode": "off"})]
     (mismatch,) = reported(ignored).mismatches
     assert (mismatch.executed, mismatch.configured, mismatch.ended) == (4, {"mode": "off"}, None)
@@ -145,9 +146,9 @@ def test_where_the_batch_k_is_fixed_executed_k_is_the_largest_that_was_asked_for
         sequence("b"),
     ]
     records += [step(n, [row("a", d=2, a=1), row("b", d=0, a=0, limit="hint")], k_draft=4) for n in range(1, 30)]
-    report = reported(records)
-    assert report.transitions == []
-    assert report.mismatches == []
+    shown = reported(records)
+    assert shown.transitions == []
+    assert shown.mismatches == []
 
 
 def test_a_restart_and_a_version_push_are_noted() -> None:
@@ -158,3 +159,30 @@ def test_a_restart_and_a_version_push_are_noted() -> None:
     first, second = reported(records).notes
     assert first == f"e0 restarted at {T0 + 1:.3f}"
     assert second.startswith(f"e0 restarted at {T0 + 2:.3f}, now target@2 | drafter")
+
+
+def test_notes_are_those_of_the_window() -> None:
+    with store_of(TWO_BUCKETS) as store:
+        ingest = Ingest(store)
+        ingest.note("of all of it")
+        ingest.note("early", T0 + 0.2, T0 + 0.4)
+        ingest.note("across", T0 + 0.2, T0 + 1.9)
+        ingest.note("late", T0 + 1.9, T0 + 1.9)
+        ingest.close()
+
+        def notes(**bounds: float) -> list[str]:
+            return report(store.connection, source="x", **bounds).notes
+
+        assert notes() == ["of all of it", "early", "across", "late"]
+        assert notes(window=0.5) == ["of all of it", "across", "late"]
+        assert notes(at=T0 + 1.0) == ["of all of it", "early", "across"]
+        assert notes(window=0.2, at=T0 + 0.1) == ["of all of it"]
+
+
+def test_an_engine_that_made_no_steps_keeps_no_outage_from_counting() -> None:
+    records: list[Record] = [engine(), engine(engine="idle"), sequence("a")]
+    records += [step(n, [row("a", d=0, a=0)], ts=T0 + n, duration_ms=1000.0) for n in (1, 2, 3, 10, 11)]
+    records += [GapRecord("e0", T0 + 9, 3, since=T0 + 3)]
+    shown = reported(records)
+    assert shown.buckets[0].tokens_per_second == pytest.approx(1.0)
+    assert shown.gaps == 1

@@ -10,6 +10,8 @@ import pytest
 from store import progress, retention
 from store.database import Store
 from store.figures import Figures
+from store.gather import rows_ever
+from store.imports.observations import Observation
 from store.ingest import Ingest
 from store.levels import DAY
 from store.report import report
@@ -142,6 +144,73 @@ def test_numbers_of_steps_and_sequences_are_never_given_out_again(store: Store) 
     ingest.close()
     assert store.connection.execute("SELECT min(id) FROM steps").fetchall() > [(61,)]
     assert store.connection.execute("SELECT min(id) FROM sequences").fetchall() > [(2,)]
+
+
+def test_a_step_that_came_early_in_its_place_stays_until_its_own_time_comes(store: Store) -> None:
+    ingest = Ingest(store)
+    ingest.record(engine())
+    ingest.record(sequence("a"))
+    for number, offset in enumerate((0.0, 9000.0, 10.0, 20.0, 30.0), 1):  # the second's clock was ahead
+        ingest.record(step(number, [row("a")], ts=T0 + offset))
+    ingest.close()
+    emptied(Retention(store.cursor(), store.path), T0 + 2 * DAY + 100)
+    assert store.connection.execute("SELECT ts - ? FROM steps", [T0]).fetchall() == [(9000.0,)]
+    assert count(store, "rows") == 1
+    assert whole(store).decode_rows == 5
+    (late,) = report(store.connection, source="test", window=5000.0, at=T0 + 9000.0).buckets
+    assert late.decode_rows == 1
+
+
+def test_quarantined_rows_go_with_their_steps_and_are_counted_for_ever(store: Store) -> None:
+    ingest = Ingest(store)
+    ingest.record(engine())
+    ingest.record(sequence("a"))
+    for number in range(1, 201):
+        ingest.record(step(number, [row("a", d=1, a=2), row("a"), row("a", d=-1)], ts=T0 + number * 60))
+    ingest.close()
+    roll_up(store.connection, T0 + 30 * DAY)
+    emptied(Retention(store.cursor(), store.path), T0 + 100 * DAY)
+    assert (count(store, "quarantine"), count(store, "rows")) == (0, 0)
+    assert report(store.connection, source="test").quarantined == 400
+    assert count(store, "quarantine_1h") < 12
+    assert rows_ever(store.connection) == 200
+
+
+def test_what_was_told_goes_after_two_months_and_alerts_after_two_years(store: Store) -> None:
+    ingest = Ingest(store)
+    ingest.record(engine())
+    ingest.note("of all of it")
+    ingest.note("of a moment", T0, T0)
+    ingest.observation(Observation(engine="e7", since=T0, ts=T0 + 60, drafts=1, draft_tokens=4, accepted_tokens=2))
+    ingest.close()
+    store.connection.execute("INSERT INTO remarks VALUES (?, 'mix', 'more chat', '{}')", [T0])
+    for number, ended in enumerate((T0, None), 1):
+        store.connection.execute(
+            f"INSERT INTO alerts (id, kind, state, ended) VALUES ({number}, 'drift', 'resolved', ?)", [ended]
+        )
+    for days, kept in ((59, (2, 1, 1, 2)), (61, (1, 0, 0, 2)), (731, (1, 0, 0, 1))):
+        emptied(Retention(store.cursor(), store.path), T0 + days * DAY)
+        assert tuple(count(store, name) for name in ("notes", "remarks", "observations", "alerts")) == kept
+
+
+def test_the_last_hour_of_a_record_is_found_though_its_steps_are_gone(store: Store) -> None:
+    recorded(store, 3)
+    roll_up(store.connection, T0 + 4 * DAY)
+    emptied(Retention(store.cursor(), store.path), T0 + 4 * DAY)
+    assert count(store, "steps") == 0
+    (bucket,) = report(store.connection, source="test", window=HOUR).buckets
+    assert bucket.decode_rows == pytest.approx(120, abs=2)
+
+
+def test_where_sequences_are_gone_their_number_is_unknown_and_said_so(store: Store) -> None:
+    recorded(store, 2)
+    roll_up(store.connection, T0 + 100 * DAY)
+    emptied(Retention(store.cursor(), store.path), T0 + 100 * DAY)
+    found = report(store.connection, source="test")
+    assert found.total is not None
+    assert (found.total.steps, found.total.sequences, found.total.alpha_low) == (242, None, None)
+    assert [note.split()[0] for note in found.notes] == ["steps", "sequences"]
+    assert report(store.connection, source="test", window=60.0, at=T0 + 100 * DAY).notes == []
 
 
 def test_a_cell_that_is_not_in_the_next_level_yet_stays(store: Store) -> None:

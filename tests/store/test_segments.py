@@ -72,14 +72,15 @@ def test_everything_begins_with_the_first_hour_there_is() -> None:
 def test_where_raw_rows_are_gone_the_stretch_begins_with_a_cell() -> None:
     start = NOW - 86400 + 3.0
     stretch = split(start, NOW, NOW - 3600, rolled(NOW), [0.0] * 3)
-    assert stretch.start == stretch.first == LEVELS[0].floor(start)
+    assert stretch.first == LEVELS[0].floor(start)
+    assert stretch.start == math.nextafter(stretch.first, 0.0)
 
 
 def test_where_fine_cells_are_gone_the_stretch_begins_with_a_coarse_one() -> None:
     start = NOW - 10 * 86400 + 400.0
     kept = [NOW - 7 * 86400, NOW - 60 * 86400, 0.0]
     stretch = split(start, NOW, NOW - 3600, rolled(NOW), kept)
-    assert stretch.start == LEVELS[1].floor(start)
+    assert stretch.first == LEVELS[1].floor(start)
     assert stretch.segments[0].level is LEVELS[1]
 
 
@@ -88,3 +89,13 @@ def test_a_store_without_rollups_is_read_from_its_rows() -> None:
     assert stretch.segments == []
     assert covered(stretch, NOW - 50) == 1
     assert covered(stretch, NOW - 100) == 0
+
+
+def test_where_raw_rows_are_gone_the_stretch_ends_with_a_cell_too() -> None:
+    end = NOW - 5000.0
+    stretch = split(end - 100.0, end, NOW - 3600, rolled(NOW), [0.0] * 3)
+    assert stretch.last == LEVELS[0].floor(end) + 10
+    assert covered(stretch, end) == 1
+    assert covered(stretch, stretch.last) == 0
+    inside_one_cell = split(end + 2.0, end + 3.0, NOW - 3600, rolled(NOW), [0.0] * 3)
+    assert covered(inside_one_cell, end + 2.5) == 1

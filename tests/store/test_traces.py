@@ -167,7 +167,7 @@ def test_info_says_what_is_in_a_trace(tmp_path: Path) -> None:
     assert (info.sequences, info.steps, info.rows, info.frames_lost) == (2, 3, 6, 12)
     assert info.workloads == {"code": 1, "untagged": 1}
     assert info.start == T0
-    assert info.end == pytest.approx(T0 + 0.4)
+    assert info.end == pytest.approx(T0 + 0.4, abs=1e-4)
     assert [record.engine for record in info.engines] == ["e0"]
 
 

@@ -1,0 +1,84 @@
+"""The feed's methods, bound to one station: one short function for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from console.feed.messages import Snapshot
+from console.feed.protocol import (
+    AlertAct,
+    AlertsParams,
+    ExportParams,
+    Hello,
+    LogParams,
+    PolicySet,
+    ReportParams,
+    RestartParams,
+    SeriesParams,
+    StopParams,
+)
+from console.feed.server import Endpoint, FeedError
+from console.station import queries
+from console.station.alert_act import alert_act
+from console.station.policy_set import policy_set
+from console.station.processes import processes
+from engine.records import ControlRecord
+
+if TYPE_CHECKING:
+    from console.station.station import Station
+
+_NOT_OWNED = (
+    "specdeck did not start this engine, so it cannot restart it: restart it where you started it, "
+    "it will announce itself here again"
+)
+
+
+def endpoints(station: Station) -> dict[str, Endpoint]:
+    methods: dict[str, tuple[Any, Any]] = {
+        "hello": (None, hello),
+        "snapshot": (None, snapshot),
+        "series": (SeriesParams, queries.series),
+        "engine_log": (LogParams, queries.engine_log),
+        "policy_set": (PolicySet, policy_set),
+        "engine_restart": (RestartParams, engine_restart),
+        "report": (ReportParams, queries.report),
+        "export": (ExportParams, queries.export),
+        "alerts": (AlertsParams, queries.alerts),
+        "alert_act": (AlertAct, alert_act),
+        "stop": (StopParams, stop),
+        "processes": (None, processes),
+    }
+    return {name: Endpoint(params, partial(answer, station)) for name, (params, answer) in methods.items()}
+
+
+async def hello(station: Station, _: None, actor: str) -> Hello:
+    from importlib.metadata import version
+
+    return Hello(station=station.id, specdeck=version("specdeck"))
+
+
+async def snapshot(station: Station, _: None, actor: str) -> Snapshot:
+    return station.snapshot()
+
+
+async def engine_restart(station: Station, params: RestartParams, actor: str) -> None:
+    control = station.control
+    known = control.roster.engines.get(params.engine) if control is not None else None
+    if control is None or known is None:
+        raise FeedError("bad_params", f"there is no engine {params.engine!r}")
+    if not known.owned or control.supervisor is None:
+        raise FeedError("refused", _NOT_OWNED)
+    station.recorder.put(
+        ControlRecord(ts=time.time(), actor=actor, action="engine_restart", after={"engine": params.engine})
+    )
+    control.supervisor.restart()
+
+
+async def stop(station: Station, params: StopParams, actor: str) -> None:
+    what = "station, gateway and engine" if params.everything else "the station; gateway and engine go on serving"
+    station.tell("station", f"{actor}: stop {what}")
+    # The reply leaves first: the end of the feed waits for answers that are under way.
+    asyncio.get_running_loop().call_soon(station.stop, params.everything)

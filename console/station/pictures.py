@@ -1,0 +1,106 @@
+"""Puts the complete picture of a moment together: figures, engines, what is wrong, what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from console.feed.messages import EngineView, GatewayView, LossView, Snapshot
+from console.station.control import Control
+from console.station.events import AlertBoard, Condition, EventLog
+from console.station.facts import Facts
+from console.station.recorder import Recorder
+from console.station.scraper import Scraper
+from console.station.snapshot import (
+    BucketViews,
+    Figured,
+    engine_view,
+    figured,
+    judged,
+    loss_view,
+    observed_figured,
+    observed_view,
+    store_view,
+)
+
+
+class Pictures:
+    """Of a station with `control`, or of one that only observes through a `scraper`."""
+
+    def __init__(
+        self, station: str, recorder: Recorder, events: EventLog, control: Control | None, scraper: Scraper | None
+    ) -> None:
+        self.started = time.time()
+        self._station = station
+        self._recorder = recorder
+        self._events = events
+        self._control = control
+        self._scraper = scraper
+        self._views = BucketViews()
+        self._alerts = AlertBoard()
+        self._facts = Facts()
+        self._number = 0
+
+    def take(self) -> Snapshot:
+        """The complete picture of this moment."""
+        now = time.time()
+        self._number += 1
+        figures, views = self._shown(now)
+        gateway = self._control.gateway.view() if self._control is not None else None
+        loss = loss_view(self._recorder)
+        conditions = self._conditions(views, gateway, loss, now)
+        policy = self._control.shown_policy() if self._control is not None else None
+        return Snapshot(
+            station=self._station,
+            number=self._number,
+            ts=now,
+            started=self.started,
+            policy_version=policy.version if policy is not None else None,
+            policy=policy.policy if policy is not None else None,
+            cap=policy.cap if policy is not None else None,
+            fallback=policy is not None and policy.fallback,
+            engines=views,
+            gateway=gateway,
+            store=store_view(self._recorder),
+            loss=loss,
+            total=figures.total,
+            buckets=figures.buckets,
+            alerts=[*judged(self._recorder.house.alerts), *self._alerts.update(conditions, now)],
+            events=self._events.since()[-50:],
+            tokens_per_second=figures.tokens_per_second,
+            running=_sum(view.running for view in views),
+            waiting=_sum(view.waiting for view in views),
+        )
+
+    def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:
+        """Figures and engines: from telemetry, or as they are observed."""
+        scraper, control = self._scraper, self._control
+        if scraper is not None:
+            return observed_figured(scraper, now), [
+                observed_view(scraper, seen, now) for seen in scraper.engines.values()
+            ]
+        if control is None:
+            return figured(self._recorder, self._views, (), now), []
+        roster = control.roster
+        roster.forget_gone(now)
+        figures = figured(self._recorder, self._views, roster.engines, now)
+        views = [
+            engine_view(known, roster.supervisor_of(known), control.book, figures.loads.get(known.engine), now)
+            for known in roster.engines.values()
+        ]
+        return figures, views
+
+    def _conditions(
+        self, views: list[EngineView], gateway: GatewayView | None, loss: LossView, now: float
+    ) -> list[Condition]:
+        """What is wrong; of an observed engine only the scraper can say it."""
+        known = self._control.roster.engines if self._control is not None else {}
+        told = views if self._scraper is None else []
+        found = self._facts.conditions(told, known, gateway, loss, self._recorder.error, now)
+        return found if self._scraper is None else [*found, *self._scraper.conditions(now)]
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Of what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

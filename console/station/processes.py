@@ -1,0 +1,48 @@
+"""Which processes there are, with their sockets, store and log: what `specdeck status` lists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from console.feed.protocol import ProcessesResult, ProcessView
+from console.station.control import Control
+
+if TYPE_CHECKING:
+    from console.station.station import Station
+
+
+async def processes(station: Station, _: None, actor: str) -> ProcessesResult:
+    sockets = station.sockets
+    supervisor = station.control.supervisor if station.control is not None else None
+    return ProcessesResult(
+        processes=list(_processes(station)),
+        sockets={
+            "telemetry": str(sockets.telemetry),
+            "policy": str(sockets.policy),
+            "feed": str(sockets.feed),
+            "snapshots": str(sockets.snapshots),
+            "engine_http": str(sockets.engine_http),
+            "gateway_control": str(sockets.gateway_control),
+        },
+        store=station.options.store,
+        engine_log=str(supervisor.log_path) if supervisor is not None else None,
+    )
+
+
+def _processes(station: Station) -> Iterator[ProcessView]:
+    yield ProcessView("station", os.getpid(), True, station.options.store)
+    if station.control is not None:
+        yield from _controlled(station.control)
+
+
+def _controlled(control: Control) -> Iterator[ProcessView]:
+    gateway = control.gateway.view()
+    yield ProcessView("gateway", gateway.pid, gateway.pid is not None, f"{gateway.state} {gateway.url}")
+    supervisor = control.supervisor
+    if supervisor is None:
+        return
+    yield ProcessView(f"engine {supervisor.engine}", supervisor.pid, supervisor.pid is not None, supervisor.state)
+    for pid, name in supervisor.children().items():
+        yield ProcessView(name, pid, True, f"of engine {supervisor.engine}")
