@@ -90,6 +90,12 @@ def read_remarks(connection: duckdb.DuckDBPyConnection, start: float, end: float
     return [msgspec.json.decode(record, type=Note) for (record,) in rows.fetchall()]
 
 
+def last_remark(connection: duckdb.DuckDBPyConnection) -> float:
+    """Moment of the last remark, Unix seconds; 0 where there is none."""
+    (moment,) = only_row(connection, "SELECT coalesce(max(ts), 0) FROM remarks")
+    return float(moment)
+
+
 def reported(alert: Alert) -> AlertReport:
     return AlertReport(
         kind=alert.kind,

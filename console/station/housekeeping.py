@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import Final
 
 import duckdb
 
+from store.alerts import last_remark, read_remarks
 from store.database import Store
 from store.judge.alerts import Alert
 from store.judge.judge import Judge
@@ -29,14 +31,22 @@ class Housekeeping:
     """`alerts` and `views` are what the judge thinks now: new objects each time, for readers on other threads."""
 
     def __init__(
-        self, store: Store, windows: LiveWindows, keep: Keep | None = None, settings: JudgeSettings | None = None
+        self,
+        store: Store,
+        windows: LiveWindows,
+        keep: Keep | None = None,
+        settings: JudgeSettings | None = None,
+        tell: Callable[[str, str], None] = lambda kind, text: None,
     ) -> None:
+        """`tell` takes the kind and text of what the judge remarks, e.g. that the traffic mix alone has changed."""
         self._reader = store.cursor()
+        self._tell_remark = tell
         self._windows = windows
         self._retention = Retention(store.cursor(), store.path, keep)
         self._judging = Judging(store.cursor(), settings)
         self._fit_at = 0.0
         self._models = step_models(self._reader)
+        self._remarked = last_remark(self._reader)
         self._failing: dict[str, str] = {}
         self.alerts: list[Alert] = []
         self._show()
@@ -44,7 +54,7 @@ class Housekeeping:
     def after_flush(self, lock: contextlib.AbstractContextManager[object]) -> None:
         """`lock` guards the windows. What fails is tried again after the next flush: recording goes on."""
         self._try("fitting step times", lambda: self._fit(lock))
-        self._try("judging", lambda: self._judging.catch_up(self._models))
+        self._try("judging", self._judge)
         self._try("removing what is old", lambda: self._retention.slice(time.time()))
         self._show()
 
@@ -74,6 +84,12 @@ class Housekeeping:
         self._models = step_models(self._reader)
         with lock:
             self._windows.use_models(self._models)
+
+    def _judge(self) -> None:
+        self._judging.catch_up(self._models)
+        for remark in read_remarks(self._reader, self._remarked, math.inf):
+            self._remarked = remark.ts
+            self._tell_remark(remark.kind, remark.text)
 
     def _try(self, what: str, job: Callable[[], object]) -> None:
         """What fails is told once, however often it is tried."""

@@ -105,7 +105,7 @@ class Recorder:
         self._urgent = threading.Event()
         self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
         self._flush_at = time.monotonic() + FLUSH_SECONDS
-        self.house = Housekeeping(store, windows, keep, settings)
+        self.house = Housekeeping(store, windows, keep, settings, tell)
         self._thread = threading.Thread(target=self._run, name="specdeck-recorder", daemon=True)
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ from console.station.housekeeping import Housekeeping
 from store.database import Store
 from store.ingest import Ingest
 from store.windows import LiveWindows
-from tests.store.alert_traces import HOUR, Stream, Tape
+from tests.store.alert_traces import DAY, HOUR, Stream, Tape
 
 
 @pytest.mark.parametrize("error", [duckdb.IOException("No space left"), KeyError(7)], ids=["disk", "fault"])
@@ -52,3 +52,24 @@ def test_what_fails_is_told_once_and_made_up_for(
     assert len(told) == 2
     assert "waits" in told[0]
     assert told[1].endswith("goes on")
+
+
+def test_what_the_judge_remarks_is_told_once_also_to_a_station_that_comes_later() -> None:
+    tape, told = Tape(), []
+    code, writing = Stream("code", 0.447), Stream("writing", 0.205)
+    tape.serve(DAY, [code._replace(sequences=36), writing._replace(sequences=36)], every=HOUR)
+    tape.serve(HOUR, [code._replace(sequences=14), writing._replace(sequences=58)])
+    tape.serve(HOUR, [code._replace(sequences=14)])
+    with Store.memory() as store:
+        house = Housekeeping(store, LiveWindows(), tell=lambda kind, text: told.append((kind, text)))
+        ingest = Ingest(store)
+        for record in tape.records:
+            ingest.record(record)
+        ingest.flush()
+        for _ in range(2):
+            house.after_flush(contextlib.nullcontext())
+        Housekeeping(store, LiveWindows(), tell=lambda kind, text: told.append((kind, text))).after_flush(
+            contextlib.nullcontext()
+        )
+    assert [kind for kind, _ in told] == ["mix"]
+    assert "writing" in told[0][1]
