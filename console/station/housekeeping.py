@@ -28,7 +28,7 @@ FIT_SECONDS: Final = 10.0
 
 
 class Housekeeping:
-    """`alerts` and `views` are what the judge thinks now: new objects each time, for readers on other threads."""
+    """`alerts` is what the judge thinks now: a new list each time, for readers on other threads."""
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,15 +28,6 @@ TRACE = Path(__file__).parents[2] / "sample_traces" / "demo.jsonl.zst"
 
 def specdeck(*arguments: str) -> Result:
     return CliRunner().invoke(root, list(arguments))
-
-
-@pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A private place, short enough for sockets, with no station in it."""
-    with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as name:
-        for variable, folder in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
-            monkeypatch.setenv(f"SPECDECK_{variable}_DIR", str(Path(name) / folder))
-        yield Path(name)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,15 +25,6 @@ from tests.store.builders import announcement, arrived, finished, frame, row
 from tests.store.small_disk import SmallDisk, small_disk
 
 ROWS = 50
-
-
-@pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A short private directory that the environment points into."""
-    with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as name:
-        for variable, folder in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
-            monkeypatch.setenv(f"SPECDECK_{variable}_DIR", str(Path(name) / folder))
-        yield Path(name)
 
 
 @pytest.fixture
