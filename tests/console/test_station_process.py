@@ -124,7 +124,10 @@ def test_a_new_station_adopts_engine_and_gateway_of_one_that_was_killed(make_sta
     assert seen.total.window is not None
     assert seen.total.window.start < seen.started, "what the station before it recorded is shown"
     assert seen.store.rows >= rows
-    applied = station.wait(lambda now: engine(now).policy_applied == now.policy_version, "the new station's policy")
+    applied = station.wait(
+        lambda now: engine(now).policy_applied == now.policy_version and engine(now).executed_k is not None,
+        "the new station's policy, and a step after it",
+    )
     assert engine(applied).executed_k == 2, "the adopted engine keeps its policy"
     assert {bucket.key.workload for bucket in seen.buckets} == {"code", "chat"}, "live sequences keep their tags"
     assert station.terminate() == 0
