@@ -41,7 +41,9 @@ class PackedStep(msgspec.Struct, frozen=True, array_like=True):
     waiting: int
     prefill_tokens: int
     probe: Probe | None
+    """The probe under which the drafts verified here were asked for; `engine.probing` says which steps these are."""
     policy: int
+    """Version of the state; `Announcement` says what of it has lapsed since."""
     limit_draft: Limit
     count: int
     columns: bytes
@@ -92,6 +94,10 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True, tag="announceme
     policy_error: str | None
     """Why the last policy message was refused; the one before it still holds."""
     frames_dropped: int
+    reverted: float | None = None
+    """Since when an unconfirmed raise is taken back, Unix seconds: `policy` is still the version of the raise."""
+    orphaned: float | None = None
+    """Since when adaptive's own K is left out because no station speaks, Unix seconds."""
 
 
 class WireError(ValueError):

@@ -50,6 +50,9 @@ _OURS: Final = (
 )  # fmt: skip
 """Options that follow from the spec or that the gateway answers for; `extra_args` may not repeat them."""
 
+_TABLE: Final = "num_speculative_tokens_per_batch_size"
+"""vLLM's draft-length schedule, in its speculative configuration."""
+
 _RPC_NAME_LENGTH: Final = 1 + 36
 """vLLM names its own sockets with a UUID."""
 
@@ -88,6 +91,9 @@ class EngineSpec(msgspec.Struct, frozen=True):
     threads: int | None = None
     """OpenMP threads of the engine on a CPU; None leaves it to vLLM. Two engines on one machine need their share each:
     side by side with all cores each they starve one another."""
+    gpu_memory: float | None = None
+    """Share of each GPU's memory that the engine takes, above 0 and up to 1; None leaves it to vLLM, which takes nearly
+    all of it. Two engines on one GPU need their share each. On a CPU it means nothing."""
     served_name: str | None = None
     """Model name that clients send; None is the model's own."""
     per_request_metrics: MetricsDetail = "none"
@@ -136,6 +142,8 @@ def validate(spec: EngineSpec) -> None:
         value = getattr(spec, field)
         if value is not None and value < 1:
             raise SpecError(f"{field}: {value} must be 1 or more, or left out")
+    if spec.gpu_memory is not None and not 0 < spec.gpu_memory <= 1:
+        raise SpecError(f"gpu_memory: {spec.gpu_memory} must be above 0 and at most 1, or left out")
     if spec.prompt_lookup_max < spec.prompt_lookup_min:
         raise SpecError(
             f"prompt_lookup_max: {spec.prompt_lookup_max} is less than prompt_lookup_min, {spec.prompt_lookup_min}"
@@ -228,14 +236,18 @@ def command(
         argv += ["--max-num-batched-tokens", str(spec.max_num_batched_tokens)]
     if spec.data_parallel_size > 1:
         argv += ["--data-parallel-size", str(spec.data_parallel_size)]
-    if method != "none":
-        argv += ["--speculative-config", json.dumps(speculative_config(spec, method, drafter))]
+    speculative = speculative_config(spec, method, drafter) if method != "none" else {}
+    if speculative:
+        argv += ["--speculative-config", json.dumps(speculative)]
     if spec.per_request_metrics != "none":
         argv += ["--per-request-spec-decode-metrics", spec.per_request_metrics]
+    if device == "cuda" and spec.gpu_memory is not None:
+        argv += ["--gpu-memory-utilization", str(spec.gpu_memory)]  # extra_args come later, and win
     argv += spec.extra_args
     env = _environment(spec, socket_dir, device, inherit if inherit is not None else dict(os.environ))
     env["SPECDECK_TARGET"] = target.identity
     env["SPECDECK_DRAFTER"] = drafter.identity if drafter is not None else spec.drafter.strip()
+    env |= _unremembered(spec, speculative)
     if target.local and (drafter is None or drafter.local):
         env["HF_HUB_OFFLINE"] = "1"
     return LaunchCommand(argv, env)
@@ -304,7 +316,7 @@ def speculative_config(spec: EngineSpec, method: Method, drafter: ModelPath | No
     if spec.data_parallel_size == 1:
         # Without a table vLLM gives a new request the maximum K of filler drafts, whatever the policy says. A constant
         # table also suits the methods that insist on their maximum. Under data parallelism vLLM drops it.
-        config["num_speculative_tokens_per_batch_size"] = [[1, spec.max_num_seqs, spec.max_k]]
+        config[_TABLE] = [[1, spec.max_num_seqs, spec.max_k]]
     return config | spec.speculative_extra
 
 
@@ -360,6 +372,16 @@ def _environment(spec: EngineSpec, socket_dir: Path, device: Device, inherit: di
         "PYTHONUNBUFFERED": "1",
         "VLLM_RPC_BASE_PATH": str(rpc_dir(spec.engine, socket_dir)),
         "NO_COLOR": "1",  # the output goes to a file
+    }
+
+
+def _unremembered(spec: EngineSpec, speculative: dict[str, Any]) -> dict[str, str]:
+    """What our scheduler must be told beside vLLM's configuration, which forgets it under data parallelism: the number
+    of ranks and the schedule that was asked for."""
+    table = speculative.get(_TABLE) if spec.data_parallel_size > 1 else None
+    return {
+        "SPECDECK_DATA_PARALLEL_SIZE": str(spec.data_parallel_size),
+        "SPECDECK_SCHEDULE": json.dumps(table) if table else "",
     }
 
 

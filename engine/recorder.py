@@ -29,8 +29,10 @@ from engine.frames import (
     pack_columns,
 )
 from engine.hints import parse_hints
+from engine.probing import Draws
 from engine.sequences import LiveSequence
 
+_PROBE: Final = LIMIT_CODE["probe"]
 _PREFILL: Final = CAUSE_CODE["prefill"]
 _NONE: Final = CAUSE_CODE["none"]
 _FULL: Final = CAUSE_CODE["full"]
@@ -182,6 +184,8 @@ class Recorder:
                 k = length_for(due, sequences[request.request_id].cls).k
                 if len(drafts) > k:
                     request.spec_token_ids = drafts[:k]
+        if due.draws is not None:
+            self._trim_to_draws(running, due, due.draws)
 
     def after_schedule(self, output: Any, requests: dict[str, Any], waiting: int) -> int:
         """Ask for the drafts of the next step; returns the batch K. `requests` still count what came before it."""
@@ -251,6 +255,16 @@ class Recorder:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
+    def _trim_to_draws(self, running: Iterable[Any], due: Asked, draws: Draws) -> None:
+        """Trim further where the lengths of one class differ from sequence to sequence."""
+        for request in running:
+            drafts = request.spec_token_ids
+            if drafts:
+                sequence = self.sequences[request.request_id]
+                k = draws.length(sequence.cls, sequence.handle, self.drafting.length_for(due, sequence.cls).k)
+                if k is not None:
+                    request.spec_token_ids = drafts[:k]
+
     def _is_filler(self, scheduled: dict[str, int], requests: dict[str, Any], longest: int) -> bool:
         """Whether the drafter cannot run after this step: then vLLM returns maximum-K zeros for every request.
 
@@ -276,7 +290,7 @@ class Recorder:
         scheduled: dict[str, int] = output.num_scheduled_tokens
         drafts: dict[str, list[int]] = output.scheduled_spec_decode_tokens
         struck: dict[str, int] = output.num_invalid_spec_tokens or {}
-        asynchronous = self._limits.async_scheduling
+        asynchronous, draws = self._limits.async_scheduling, plan.verified.draws
         lengths = {cls: (length.k, LIMIT_CODE[length.limit]) for cls, length in plan.verified.lengths.items()}
         sequences, sampled = self.sequences, self._sampled_lengths
         rows: list[tuple[int, ...]] = []
@@ -293,6 +307,8 @@ class Recorder:
                 length = self.drafting.length_for(plan.verified, sequence.cls)
                 lengths[sequence.cls] = (length.k, LIMIT_CODE[length.limit])
             k, limit = lengths[sequence.cls]
+            if draws is not None and (drawn := draws.length(sequence.cls, sequence.handle, k)) is not None:
+                k, limit = drawn, _PROBE
             invalid = 0
             if asynchronous:
                 proposed = UNKNOWN
@@ -348,7 +364,7 @@ class Recorder:
             running=plan.running,
             waiting=plan.waiting,
             prefill_tokens=plan.prefill_tokens,
-            probe=None,
+            probe=plan.verified.probe,
             policy=plan.asked.version,
             limit_draft=plan.asked.limit,
             count=len(rows),

@@ -147,6 +147,8 @@ class ControlRecord(msgspec.Struct, frozen=True, tag="control", tag_field="type"
     after: dict[str, Any] | None = None
     policy: int | None = None
     why: str | None = None
+    numbers: dict[str, Any] | None = None
+    """The figures that it was decided by, named as they are where they come from."""
 
 
 class GapRecord(msgspec.Struct, frozen=True, tag="gap", tag_field="type"):

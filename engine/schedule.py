@@ -1,12 +1,16 @@
 """Draft schedules: K per number of scheduled sequences, in vLLM's form `[[first, last, k], …]` (inclusive ranges).
 
-Read as vLLM reads `num_speculative_tokens_per_batch_size`: gaps and the tail carry the last K.
+Read as vLLM reads `num_speculative_tokens_per_batch_size`: gaps and the tail carry the last K, and K above the engine's
+start-up maximum is clamped to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+LARGEST: Final = 2**31 - 1
+"""No batch size or K is larger: they travel as 32-bit numbers."""
 
 
 class Range(NamedTuple):
@@ -30,7 +34,7 @@ def parse_schedule(entries: Sequence[Any]) -> DraftSchedule:
     Raises:
         ScheduleError: empty, not starting at 1, overlapping or backward ranges, or a K that is no whole number ≥ 0.
     """
-    if isinstance(entries, str) or not isinstance(entries, Sequence) or not entries:
+    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence) or not entries:
         raise ScheduleError("a schedule is a non-empty list of [first, last, k]")
     ranges: list[Range] = []
     for number, entry in enumerate(entries, 1):
@@ -39,22 +43,32 @@ def parse_schedule(entries: Sequence[Any]) -> DraftSchedule:
 
 
 def _parse_entry(number: int, entry: Any, previous: Range | None) -> Range:
-    where = f"entry {number} ({entry!r})"
-    if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) != 3:
+    where = f"entry {number} ({_shown(entry)})"
+    if isinstance(entry, str | bytes) or not isinstance(entry, Sequence) or len(entry) != 3:
         raise ScheduleError(f"{where}: must be [first, last, k]")
     for value in entry:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ScheduleError(f"{where}: {value!r} is no whole number")
+            raise ScheduleError(f"{where}: {_shown(value)} is no whole number")
+        if value > LARGEST:
+            raise ScheduleError(f"{where}: {_shown(value)} is above {LARGEST}")
     parsed = Range(*entry)
     if parsed.k < 0:
         raise ScheduleError(f"{where}: K must be 0 or more")
-    if parsed.last < parsed.first:
-        raise ScheduleError(f"{where}: ends at {parsed.last}, before it starts at {parsed.first}")
     if previous is None and parsed.first != 1:
         raise ScheduleError(f"{where}: the first range must start at batch size 1")
+    if parsed.last < parsed.first:
+        raise ScheduleError(f"{where}: ends at {parsed.last}, before it starts at {parsed.first}")
     if previous is not None and parsed.first <= previous.last:
-        raise ScheduleError(f"{where}: overlaps the entry before it, which ends at {previous.last}")
+        raise ScheduleError(
+            f"{where}: ranges must rise and not overlap; it begins at {parsed.first}, the one before it ends at "
+            f"{previous.last}"
+        )
     return parsed
+
+
+def _shown(value: Any) -> str:
+    text = repr(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def lookup(schedule: DraftSchedule, running: int) -> int:
@@ -65,3 +79,17 @@ def lookup(schedule: DraftSchedule, running: int) -> int:
             break
         k = entry.k
     return k
+
+
+class Clamped(NamedTuple):
+    """A schedule as an engine with a certain start-up maximum executes it."""
+
+    schedule: DraftSchedule
+    entries: DraftSchedule
+    """The entries that ask for more than the maximum, as they were asked."""
+
+
+def clamp(schedule: DraftSchedule, max_k: int) -> Clamped:
+    """Lower every K above `max_k` (≥ 0 tokens) to it, and say which entries that were."""
+    lowered = tuple(entry._replace(k=min(entry.k, max_k)) for entry in schedule)
+    return Clamped(lowered, tuple(entry for entry in schedule if entry.k > max_k))

@@ -4,12 +4,14 @@ It builds vLLM's own scheduler, synchronous or asynchronous as vLLM resolved it,
 sockets to the station where `SPECDECK_SOCKET` names one. Without that variable it runs and records to nobody.
 
 Environment: `SPECDECK_SOCKET` (path of the station's telemetry socket), `SPECDECK_ENGINE` (id of this engine; else
-`byo-<pid>`), `SPECDECK_TARGET` and `SPECDECK_DRAFTER` (model versions as specdeck resolved them).
+`byo-<pid>`), `SPECDECK_TARGET` and `SPECDECK_DRAFTER` (model versions as specdeck resolved them),
+`SPECDECK_DATA_PARALLEL_SIZE` and `SPECDECK_SCHEDULE` (what vLLM was asked for, where it keeps nothing of it).
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import logging
 import os
 import time
@@ -21,7 +23,7 @@ from typing import Any, Final
 from engine.drafting import Drafting
 from engine.frames import WIRE_VERSION, Announcement, Frame
 from engine.models import ModelError, identify
-from engine.policy import PolicyState, Resolver, resolved_mode
+from engine.policy import LapsingPolicy, PolicyState, Resolver, resolved_mode
 from engine.recorder import Limits, Recorder
 from engine.records import EngineRecord, PolicyMode
 from engine.telemetry import Telemetry
@@ -48,6 +50,7 @@ def build(**kwargs: Any) -> Any:
 def _watch(record: EngineRecord, limits: Limits) -> Recorder:
     state = PolicyState(version=0, policy=record.configured)
     drafting = Drafting(Resolver(state, record.max_k), record.batch_k)
+    lapsing = LapsingPolicy(state, _policy_applier(drafting, record.max_k))
     station: list[Telemetry] = []
 
     def send(frame: Frame) -> None:
@@ -57,9 +60,10 @@ def _watch(record: EngineRecord, limits: Limits) -> Recorder:
     recorder = Recorder(record.engine, record.boot or "", drafting, limits, send, close=lambda: _close(station))
     socket = os.environ.get("SPECDECK_SOCKET")
     if socket:
-        apply = _policy_applier(drafting, record.max_k)
-        announce = _announcer(record, recorder, station)
-        station.append(Telemetry(Path(socket), record.engine, announce, apply))
+        announce = _announcer(record, recorder, station, lapsing)
+        heard_as = os.environ.get("SPECDECK_ENGINE") or record.engine  # the ranks of an engine have one policy
+        telemetry = Telemetry(Path(socket), heard_as, announce, lapsing.hear, drafting.probing.give, lapsing.look)
+        station.append(telemetry)
     return recorder
 
 
@@ -70,13 +74,14 @@ def _close(station: list[Telemetry]) -> None:
 
 def _policy_applier(drafting: Drafting, max_k: int) -> Callable[[PolicyState], None]:
     def apply(state: PolicyState) -> None:
-        if state.version != drafting.resolver.version or state != drafting.resolver.state:
-            drafting.resolver = Resolver(state, max_k)
+        drafting.resolver = Resolver(state, max_k)
 
     return apply
 
 
-def _announcer(record: EngineRecord, recorder: Recorder, station: list[Telemetry]) -> Callable[[], Announcement]:
+def _announcer(
+    record: EngineRecord, recorder: Recorder, station: list[Telemetry], lapsing: LapsingPolicy
+) -> Callable[[], Announcement]:
     def announce() -> Announcement:
         telemetry = station[0] if station else None
         return Announcement(
@@ -88,6 +93,8 @@ def _announcer(record: EngineRecord, recorder: Recorder, station: list[Telemetry
             policy=recorder.drafting.resolver.version,
             policy_error=telemetry.policy_error if telemetry else None,
             frames_dropped=telemetry.dropped if telemetry else 0,
+            reverted=lapsing.reverted,
+            orphaned=lapsing.orphaned,
         )
 
     return announce
@@ -99,10 +106,11 @@ def engine_record(config: Any) -> EngineRecord:
     parallel, scheduling, model = config.parallel_config, config.scheduler_config, config.model_config
     method = str(speculative.method) if speculative is not None else "none"
     max_k = int(config.num_speculative_tokens or 0) if speculative is not None else 0
-    batch_k = "fixed" if method in FIXED_BATCH_K or parallel.data_parallel_size > 1 else "free"
+    ranks = _ranks(parallel)
+    batch_k = "fixed" if method in FIXED_BATCH_K or ranks > 1 else "free"
     configured = _configured(speculative, max_k)
     return EngineRecord(
-        engine=os.environ.get("SPECDECK_ENGINE") or f"byo-{os.getpid()}",
+        engine=_engine_id(parallel),
         ts=time.time(),
         vllm=_vllm_version(),
         target=os.environ.get("SPECDECK_TARGET") or _identity(str(model.model)),
@@ -111,11 +119,11 @@ def engine_record(config: Any) -> EngineRecord:
         max_k=max_k,
         batch_k=batch_k,  # type: ignore[arg-type]
         max_num_seqs=scheduling.max_num_seqs,
-        data_parallel_size=parallel.data_parallel_size,
+        data_parallel_size=ranks,
         device=str(config.device_config.device_type),
         async_scheduling=bool(scheduling.async_scheduling),
         configured=configured,
-        resolved=resolved_mode(configured, max_k, parallel.data_parallel_size),
+        resolved=resolved_mode(configured, max_k, ranks),
         boot=uuid.uuid4().hex[:12],
         tensor_parallel_size=parallel.tensor_parallel_size,
         pipeline_parallel_size=parallel.pipeline_parallel_size,
@@ -127,14 +135,47 @@ def engine_record(config: Any) -> EngineRecord:
     )
 
 
+def _engine_id(parallel: Any) -> str:
+    """Ranks of a data-parallel engine are engines of their own here: `e0`, `e0-1`, …."""
+    name = os.environ.get("SPECDECK_ENGINE")
+    if not name:
+        return f"byo-{os.getpid()}"
+    rank = int(getattr(parallel, "data_parallel_index", 0) or 0)
+    return f"{name}-{rank}" if rank else name
+
+
+def _ranks(parallel: Any) -> int:
+    """Data-parallel size as launched. vLLM has each rank of a dense model believe that it is alone; of its other fields
+    this one still tells."""
+    launched = os.environ.get("SPECDECK_DATA_PARALLEL_SIZE", "")
+    return max(
+        int(parallel.data_parallel_size),
+        int(launched) if launched.isdecimal() else 1,
+        int(getattr(parallel, "elastic_ep_max_dp_size", None) or 1),
+    )
+
+
 def _configured(speculative: Any, max_k: int) -> PolicyMode:
     """The policy that the engine was launched with, before any station spoke."""
     if speculative is None:
         return PolicyMode(mode="off")
-    table = speculative.num_speculative_tokens_per_batch_size
+    table = speculative.num_speculative_tokens_per_batch_size or _asked_for()
     if not table or all(entry[2] >= max_k for entry in table):
         return PolicyMode(mode="static", k=max_k)
-    return PolicyMode(mode="schedule", schedule=[(int(a), int(b), int(k)) for a, b, k in table])
+    # vLLM takes ranges in any order.
+    return PolicyMode(mode="schedule", schedule=sorted((int(a), int(b), int(k)) for a, b, k in table))
+
+
+def _asked_for() -> Any:
+    """The schedule that the launch gave to vLLM, which keeps none under data parallelism; None for none."""
+    text = os.environ.get("SPECDECK_SCHEDULE")
+    if not text:
+        return None
+    try:
+        return [(int(first), int(last), int(k)) for first, last, k in json.loads(text)]
+    except (ValueError, TypeError):
+        logger.warning("specdeck: SPECDECK_SCHEDULE is no schedule and is left out: %.80s", text)
+        return None
 
 
 def _drafter_name(speculative: Any) -> str:
