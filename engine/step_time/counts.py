@@ -75,6 +75,11 @@ class StepTimes:
         return np.asarray((self.k_verify == self.k_draft) & (self.prefill_band == 0) & (self.batch > 0))
 
     @cached_property
+    def trimmed(self) -> Bools:
+        """Decoding only and nothing verified, by an engine that drafts all the same."""
+        return np.asarray((self.k_verify == 0) & (self.k_draft > 0) & (self.prefill_band == 0) & (self.batch > 0))
+
+    @cached_property
     def clean(self) -> Bools:
         """Vanilla decoding and nothing else: nothing verified, nothing drafted, no prefill."""
         return np.asarray(self.steady & (self.k_draft == 0))

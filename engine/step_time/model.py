@@ -36,8 +36,12 @@ class StepModel:
     """Vanilla decode steps that it was made from. Without any it knows nothing of vanilla."""
     drafting_steps: int
     """Steps after which something was drafted. Without any it knows nothing of drafting."""
+    trimmed_steps: int
+    """Of these, steps that only decoded and verified no drafts. Where every step drafts, it is only by them that the
+    cost of a token to verify can be told from the rest."""
     error: float | None
-    """Held-out error of `vanilla_ms`, relative; None where a half of the time has no clean step."""
+    """Held-out error of `vanilla_ms`, relative, and of steps that drafted where there is no clean one at all, since the
+    drafter can't be stopped; None where a half of the time has no such step."""
 
     def vanilla_ms(self, batch: npt.ArrayLike, context: npt.ArrayLike) -> Floats | None:
         """Vanilla-equivalent decode time: the same sequences, one token each, no drafts, no prefill.
@@ -144,16 +148,19 @@ def fit_step_model(times: StepTimes) -> StepModel:
         measure_cells(times, coefficients),
         clean_steps=int(times.count[times.clean].sum()),
         drafting_steps=int(times.count[times.k_draft > 0].sum()),
+        trimmed_steps=int(times.count[times.trimmed].sum()),
         error=_held_out_error(times),
     )
 
 
 def _held_out_error(times: StepTimes) -> float | None:
-    """How far off clean steps are that the model has not seen: each half by a model of the other, averaged."""
+    """How far off steps are that the model has not seen: each half by a model of the other, averaged. Clean ones, and
+    where there is none at all whatever only decoded."""
+    told = times.clean if times.clean.any() else (times.prefill_band == 0) & (times.batch > 0)
     errors = []
     for half in (0, 1):
-        seen, unseen = times.take(times.half == half), times.take((times.half != half) & times.clean)
-        if not seen.clean.any() or not len(unseen):
+        seen, unseen = times.take(times.half == half), times.take((times.half != half) & told)
+        if not told[times.half == half].any() or not len(unseen):
             return None
         errors.append(_prediction_error(seen, unseen))
     return sum(errors) / len(errors)
@@ -166,7 +173,7 @@ def _prediction_error(seen: StepTimes, unseen: StepTimes) -> float:
     cells = measure_cells(seen, coefficients)
     code, groups = coded(unseen)
     steps = unseen.count
-    predicted = coefficients.ms(unseen.batch, unseen.tokens / steps, unseen.context / steps)
+    predicted = coefficients.ms(unseen.batch, unseen.tokens / steps, unseen.context / steps, passes=unseen.k_draft)
     predicted = predicted * cells.factors(code)[groups.of]
     off = 1 / grouped_mean(unseen.mean_ms / predicted, steps, groups)[0] - 1
     return median(np.abs(off), groups.sums(steps))

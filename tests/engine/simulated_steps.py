@@ -106,6 +106,7 @@ def known_model(
         ),
         clean_steps,
         drafting_steps=1000,
+        trimmed_steps=0,
         error=error,
     )
 

@@ -329,6 +329,7 @@ def test_the_command_names_what_is_wrong_with_a_head(tmp_path: Path, bundled_mod
 
 
 @pytest.mark.engine
+@pytest.mark.long
 def test_acceptance_of_a_worthless_head_on_the_real_engine(tmp_path: Path, bundled_model: Path) -> None:
     """The race of three engines is run by the pipeline's test (`tests/path/test_drafter_pipeline.py`)."""
     head = write_random_head(bundled_model, tmp_path / "head", "eagle3")

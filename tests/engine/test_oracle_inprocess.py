@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-METHODS = ("ngram", "draft_model", "eagle", "eagle3", "custom_class")
+METHODS: tuple[Any, ...] = (
+    "ngram", "draft_model", pytest.param("eagle", marks=pytest.mark.long), "eagle3", "custom_class",
+)  # fmt: skip
 if importlib.util.find_spec("arctic_inference"):  # built from source, so not everywhere
     METHODS += ("suffix",)
 
