@@ -14,10 +14,13 @@ import duckdb
 import msgspec
 import numpy as np
 
+from engine.policy import base_k
 from engine.records import LIMITS, EngineRecord, PolicyMode
-from engine.schedule import ScheduleError, lookup, parse_schedule
+from engine.schedule import ScheduleError
 from store.counts import PREFILL, Bools, Ints
 from store.figures import Mismatch, Transition
+from store.mode_controls import ModeControls, mode_controls
+from store.resolved import departs, resolved_by
 
 UNEXPLAINED_STEPS: Final = 20
 """A difference is a mismatch when it lasts for more steps than this."""
@@ -28,7 +31,7 @@ _EXPLAINS: Final = [LIMITS.index(term) for term in ("hint", "lane", "operator", 
 @dataclass(frozen=True)
 class ExecutedSteps:
     """Steps of one run in order; arrays of one length. `k` executed, `limit` the term that set it, `batch` the number
-    of running sequences for which it was decided."""
+    of running sequences for which it was decided, `policy` the version in force."""
 
     engine: str
     record: EngineRecord
@@ -38,6 +41,7 @@ class ExecutedSteps:
     batch: Ints
     k: Ints
     limit: Ints
+    policy: Ints
     over: bool
     """Another run of the engine has followed."""
 
@@ -52,7 +56,7 @@ def judge(
     """
     changes: list[Transition] = []
     mismatches: list[Mismatch] = []
-    controls = _mode_controls(connection)
+    controls = mode_controls(connection)
     for steps in _runs(connection, since, end):
         changes += [change for change in transitions(steps) if change.ts > start]
         mismatches += [
@@ -77,21 +81,19 @@ def transitions(steps: ExecutedSteps) -> Iterator[Transition]:
         )
 
 
-def find_mismatches(steps: ExecutedSteps, controls: list[tuple[float, PolicyMode]]) -> Iterator[Mismatch]:
+def find_mismatches(steps: ExecutedSteps, controls: ModeControls) -> Iterator[Mismatch]:
     """Stretches in which the executed K was not the configured one.
 
     A policy that the engine dropped or clamped is a mismatch at once; any other difference when it lasts for more than
-    `UNEXPLAINED_STEPS` and no policy term explains it. `controls`: modes that the operator set, by time.
+    `UNEXPLAINED_STEPS` and no policy term explains it.
     """
-    modes = [(float("-inf"), steps.record.configured, steps.record.resolved), *(
-        (ts, mode, clamped(mode, steps.record.max_k)) for ts, mode in controls if ts >= steps.record.ts
-    )]  # fmt: skip
-    edges = np.searchsorted(steps.ts, [ts for ts, _, _ in modes], side="right").tolist()
-    for (started, configured, resolved), first, last in zip(modes, edges, [*edges[1:], len(steps.ts)], strict=True):
-        dropped = not same_policy(configured, resolved)
-        differs = steps.k[first:last] != expected_k(configured, steps.batch[first:last])
-        if not dropped:
-            differs &= ~np.isin(steps.limit[first:last], _EXPLAINS)
+    if steps.record.max_k == 0:
+        return  # it has no drafter: there is nothing to configure
+    for started, configured, first, last in _in_force(steps, controls):
+        resolved = resolved_by(steps.record, configured)
+        dropped = departs(configured, resolved)
+        differs = steps.k[first:last] != expected_k(configured, steps.batch[first:last], steps.record.max_k)
+        differs &= ~np.isin(steps.limit[first:last], _EXPLAINS)
         stretches = [s for s in _stretches(differs) if dropped or s[1] - s[0] > UNEXPLAINED_STEPS]
         for begin, stop in stretches:
             executed = steps.k[first + begin : first + stop]
@@ -116,58 +118,44 @@ def find_mismatches(steps: ExecutedSteps, controls: list[tuple[float, PolicyMode
             )
 
 
+def _in_force(steps: ExecutedSteps, controls: ModeControls) -> Iterator[tuple[float, PolicyMode, int, int]]:
+    """Configured modes of a run, each with the moment since which it holds and from where to where its steps go: what
+    the engine was launched with, the mode that it found when it heard of a station, then what was set since."""
+    found = [(float("-inf"), steps.record.configured, 0)]
+    before = [one for one in controls.modes if one.ts < steps.record.ts]
+    if before and before[-1].policy is not None:
+        heard = np.flatnonzero(steps.policy >= before[-1].policy)
+        if len(heard) and controls.still_holds(before[-1], int(steps.policy[heard[0]])):
+            found.append((float(steps.ts[heard[0]]), before[-1].mode, int(heard[0])))
+    for one in controls.modes:
+        if one.ts >= steps.record.ts:
+            found.append((one.ts, one.mode, int(np.searchsorted(steps.ts, one.ts, side="right"))))
+    last = len(steps.ts)
+    stretches = []
+    for started, mode, first in reversed(found):
+        stretches.append((started, mode, min(first, last), last))
+        last = min(first, last)
+    yield from reversed(stretches)
+
+
 def _ended(steps: ExecutedSteps, stop: int) -> float | None:
     """End of a stretch that stops before the step at `stop`; None where it may still go on."""
     return None if stop == len(steps.ts) and not steps.over else float(steps.ts[stop - 1])
 
 
-def expected_k(mode: PolicyMode, batch: Ints) -> Ints:
-    """K that a base policy gives at each batch size, before any other term."""
-    if mode.mode == "static":
-        return np.full(len(batch), mode.k or 0, dtype=np.int64)
-    if mode.mode == "off" or not mode.schedule:
-        return np.zeros(len(batch), dtype=np.int64)
+def expected_k(mode: PolicyMode, batch: Ints, max_k: int) -> Ints:
+    """K that a base policy gives at each batch size, before any other term; −1 for a schedule that is none."""
+    sizes, place = np.unique(batch, return_inverse=True)
     try:
-        schedule = parse_schedule(mode.schedule)
+        return np.array([base_k(mode, int(size), max_k) for size in sizes], dtype=np.int64)[place]
     except ScheduleError:
         return np.full(len(batch), -1, dtype=np.int64)
-    sizes, place = np.unique(batch, return_inverse=True)
-    return np.array([lookup(schedule, max(1, int(size))) for size in sizes], dtype=np.int64)[place]
-
-
-def clamped(mode: PolicyMode, max_k: int) -> PolicyMode:
-    """The policy as an engine with this start-up maximum can execute it."""
-    reason = f"clamped to the engine's maximum of {max_k}"
-    if mode.k is not None and mode.k > max_k:
-        return msgspec.structs.replace(mode, k=max_k, reason=reason)
-    if mode.schedule is not None and any(k > max_k for _, _, k in mode.schedule):
-        lowered = [(first, last, min(k, max_k)) for first, last, k in mode.schedule]
-        return msgspec.structs.replace(mode, schedule=lowered, reason=reason)
-    return mode
-
-
-def same_policy(left: PolicyMode, right: PolicyMode) -> bool:
-    return (left.mode, left.k, left.schedule) == (right.mode, right.k, right.schedule)
 
 
 def _stretches(differs: Bools) -> list[tuple[int, int]]:
     """Start and stop of each run of True."""
     edges = np.flatnonzero(np.diff(np.r_[False, differs, False].astype(np.int8)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
-def _mode_controls(connection: duckdb.DuckDBPyConnection) -> list[tuple[float, PolicyMode]]:
-    """Modes that control records set: `after` is a mode, or a policy state that holds one."""
-    found = []
-    for ts, text in connection.execute("SELECT ts, after FROM controls WHERE after IS NOT NULL ORDER BY ts").fetchall():
-        after: Any = msgspec.json.decode(text)
-        mode = after.get("policy", after) if isinstance(after, dict) else None
-        if isinstance(mode, dict) and "mode" in mode:
-            try:
-                found.append((ts, msgspec.convert(mode, PolicyMode)))
-            except msgspec.ValidationError:
-                continue
-    return found
 
 
 def _runs(connection: duckdb.DuckDBPyConnection, since: float, end: float) -> Iterator[ExecutedSteps]:
@@ -187,16 +175,17 @@ def _runs(connection: duckdb.DuckDBPyConnection, since: float, end: float) -> It
                 batch=np.r_[running[:1], running[:-1]] if fixed else running,
                 k=columns["k"].astype(np.int64),
                 limit=columns["term"].astype(np.int64),
+                policy=columns["policy"].astype(np.int64),
                 over=over,
             )
 
 
-_DRAFTED: Final = """SELECT number, ts, running, k_draft AS k, limit_draft AS term FROM steps
+_DRAFTED: Final = """SELECT number, ts, running, k_draft AS k, limit_draft AS term, policy FROM steps
 WHERE engine_run = ? AND ts >= ? AND ts <= ? ORDER BY id"""
 
 _ASKED: Final = f"""SELECT any_value(number) AS number, any_value(ts) AS ts, any_value(running) AS running,
-  max(k_asked) AS k, arg_max(limit_term, k_asked) AS term
+  any_value(policy) AS policy, max(k_asked) AS k, arg_max(limit_term, k_asked) AS term
 FROM steps JOIN rows ON rows.step = steps.id
 WHERE engine_run = ? AND ts >= ? AND ts <= ? AND cause <> {PREFILL} GROUP BY steps.id ORDER BY steps.id"""
 
-__all__ = ["ExecutedSteps", "clamped", "expected_k", "find_mismatches", "judge", "transitions"]
+__all__ = ["ExecutedSteps", "expected_k", "find_mismatches", "judge", "transitions"]

@@ -165,10 +165,12 @@ class Ingest:
 
     def control(self, control: ControlRecord) -> None:
         """Record an action of the operator or of the policy."""
-        before, after = (None if value is None else _json(value) for value in (control.before, control.after))
+        before, after, numbers = (
+            None if value is None else _json(value) for value in (control.before, control.after, control.numbers)
+        )
         self._writer.add(
             "controls", control.ts, control.actor, control.action, control.workload, before, after, control.policy,
-            control.why,
+            control.why, numbers,
         )  # fmt: skip
 
     def broken_message(self, reason: str) -> None:

@@ -70,11 +70,17 @@ def _to_3(connection: duckdb.DuckDBPyConnection) -> None:
     knew = connection.execute("SELECT up_to, state FROM judge").fetchall()
     connection.execute("DROP TABLE judge")
     _make_missing(connection)
-    for name, table in TABLES.items():
-        schema.comment(connection, name, table)
     for up_to, state in knew:
         plain = state.encode() if isinstance(state, str) else zstandard.ZstdDecompressor().decompress(state)
         connection.execute("INSERT INTO judge VALUES (?, ?)", [up_to, zstandard.ZstdCompressor().compress(plain)])
+
+
+def _to_4(connection: duckdb.DuckDBPyConnection) -> None:
+    """Controls say what they were decided by; a station keeps what it must remember."""
+    connection.execute("ALTER TABLE controls ADD COLUMN IF NOT EXISTS numbers VARCHAR")
+    _make_missing(connection)
+    for name, table in TABLES.items():  # only here every column of this version is there
+        schema.comment(connection, name, table)
 
 
 def _make_missing(connection: duckdb.DuckDBPyConnection) -> None:
@@ -87,4 +93,4 @@ def _make_missing(connection: duckdb.DuckDBPyConnection) -> None:
 
 _STEP_COLUMNS: Final = ("decode_rows", "verified", "context_tokens")
 
-MIGRATIONS: Final[dict[int, Callable[[duckdb.DuckDBPyConnection], None]]] = {1: _to_2, 2: _to_3}
+MIGRATIONS: Final[dict[int, Callable[[duckdb.DuckDBPyConnection], None]]] = {1: _to_2, 2: _to_3, 3: _to_4}

@@ -142,6 +142,7 @@ RECORD_TABLES: Final[dict[str, Table]] = {
             "after VARCHAR: What holds since, JSON",
             "policy BIGINT: Policy version that it made",
             "why VARCHAR: Reason given",
+            "numbers VARCHAR: The figures that it was decided by, JSON",
         ),
     ),
     "gaps": Table(

@@ -103,11 +103,12 @@ def _finishes(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed
 
 def _controls(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:
     """Newer ones, and of those before the last of each kind: without it, what it set would look like a mismatch."""
-    query = "SELECT ts, actor, action, workload, before, after, policy, why FROM controls ORDER BY ts, rowid"
+    query = "SELECT ts, actor, action, workload, before, after, policy, why, numbers FROM controls ORDER BY ts, rowid"
     in_force: dict[tuple[str, str | None], ControlRecord] = {}
     newer: list[ControlRecord] = []
-    for ts, actor, action, workload, replaced, made, policy, why in cursor.execute(query).fetchall():
-        control = ControlRecord(ts, actor, action, workload, _decoded(replaced), _decoded(made), policy, why)
+    for ts, actor, action, workload, replaced, made, policy, why, numbers in cursor.execute(query).fetchall():
+        before, by = _decoded(replaced), _decoded(numbers)
+        control = ControlRecord(ts, actor, action, workload, before, _decoded(made), policy, why, by)
         if ts > after:
             newer.append(control)
         else:

@@ -90,7 +90,7 @@ ROLLUP_TABLES: Final[dict[str, Table]] = {
             _cell(3600),
             "engine_run UINTEGER: Run",
             "half UTINYINT: Parity of the step's 10-s cell: one half checks what the other predicts",
-            "k_verify USMALLINT: See steps",
+            "k_verify USMALLINT: See steps; where the batch K can't move, the drafts verified for a row, rounded up",
             "k_draft USMALLINT: See steps",
             "batch UINTEGER: decode_rows of steps",
             "context_band UINTEGER: As in load_10s",

@@ -11,7 +11,7 @@ from store.columns import Table
 from store.tables import TABLES
 from store.views import VIEWS, View
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 def create(

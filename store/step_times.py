@@ -16,12 +16,21 @@ MARK: Final = "step_times"
 
 _KEYS: Final = "half, k_verify, k_draft, batch, context_band, prefill_band, duration_bin"
 _SUMS: Final = "count, duration_us, tokens, context, prefill"
+_VERIFIED_K: Final = """CASE WHEN decode_rows > 0
+  AND engine_run IN (SELECT id FROM engines WHERE batch_k = 'fixed' OR data_parallel_size > 1)
+  THEN ceil(verified / decode_rows - 1)::USMALLINT ELSE k_verify END"""
+"""Where the batch K can't move, trimming alone makes steps differ: those with few tokens to verify are told from those
+with many by the drafts verified for a row, rounded up."""
+_GOES_ON: Final = f"""(engine_run, number - 1, probe) IN (SELECT engine_run, number, probe FROM steps
+  WHERE probe IS NOT NULL AND ts >= {{first}} - {CELL_SECONDS} AND ts < {{last}})"""
+"""The first of a block of probe steps is left out, which has no such step right before it: its batch is in transition.
+"""
 _FROM_STEPS: Final = f"""SELECT (floor(ts / 3600) * 3600)::BIGINT AS cell, engine_run,
-  floor(ts / {CELL_SECONDS})::BIGINT % 2 AS half, k_verify, k_draft, decode_rows AS batch,
+  floor(ts / {CELL_SECONDS})::BIGINT % 2 AS half, {_VERIFIED_K} AS k_verify, k_draft, decode_rows AS batch,
   {CONTEXT_BAND} AS context_band, {PREFILL_BAND} AS prefill_band, {DURATION_BIN} AS duration_bin, count(*) AS count,
   sum((duration_ms * 1000)::UBIGINT) AS duration_us, sum(verified) AS tokens, sum(context_tokens) AS context,
   sum(prefill_tokens) AS prefill
-FROM steps WHERE ts >= {{first}} AND ts < {{last}} GROUP BY ALL"""
+FROM steps WHERE ts >= {{first}} AND ts < {{last}} AND (probe IS NULL OR {_GOES_ON}) GROUP BY ALL"""
 
 
 def roll_up_steps(connection: duckdb.DuckDBPyConnection, until: float) -> None:

@@ -1,4 +1,4 @@
-"""The store's tables, version 3: names, types, and the comments that every DuckDB client can read.
+"""The store's tables, version 4: names, types, and the comments that every DuckDB client can read.
 
 Raw rows hold counts and small integers only; names of terms and causes are spelled out by the views. Whatever is
 derived is derived by a view, a rollup or `store.metrics`, never stored beside the counts.
@@ -27,6 +27,14 @@ _FILE_TABLES: Final[dict[str, Table]] = {
         columns(
             "name VARCHAR: A rollup, by its table; raw_from: what is older was removed from steps and rows",
             "up_to DOUBLE: Steps that ended before this moment (Unix seconds) are dealt with",
+        ),
+    ),
+    "kept": Table(
+        "What a station remembers from one run to the next: lanes, what its controller knows, calibrations",
+        columns(
+            "name VARCHAR: What it is; a name has one row",
+            "ts DOUBLE: When it was kept, Unix seconds",
+            "value BLOB: In a form of its own; opaque",
         ),
     ),
     "notes": Table(

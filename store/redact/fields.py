@@ -16,6 +16,8 @@ OUR_WORDS: Final = frozenset((
     *(str(kind.__struct_config__.tag) for kind in get_args(Record)),
 ))  # fmt: skip
 """Values of closed lists, which are left alone even where a tag has the same name."""
+KEYED_BY_TAG: Final = frozenset(("workloads", "others"))
+"""Objects whose keys are workloads."""
 VOCABULARY: Final = frozenset((
     "type", "mode", "limit", "batch_k", "lane", "action", "method", "device", "vllm", "runner", "graph_mode", "boot",
     "kind", "severity", "state", "speedup_state", "context", "temperature", "role", "cause",

@@ -10,6 +10,8 @@ from store.redact.rule import SECRET, Rule
 
 _ESCAPE: Final = r"(?:\\|%(?:25){0,2}5[cC]){0,16}"
 """Backslashes, which URLs write in their own way."""
+_SHELLS: Final = 2
+"""So many times a shell's quotes may stand around each other."""
 _CONTROLS: Final = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
@@ -34,8 +36,10 @@ def _forms(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
     forms.append("".join(rf"{_ESCAPE}u{_either_case(unit)}" for unit in units))
     forms.append(rf"{_ESCAPE}(?:U{_either_case(f'{ord(character):08x}')}|x{_either_case(f'{ord(character):02x}')})")
-    if character == "'":
-        forms.append("".join(map(_escaped, "'\"'\"'")))
+    quoted = character
+    for _ in range(_SHELLS if character == "'" else 0):
+        quoted = quoted.replace("'", "'\"'\"'")
+        forms.append("".join(map(_escaped, quoted)))
     return f"(?:{'|'.join(forms)})"
 
 

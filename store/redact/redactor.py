@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from engine.records import FinishRecord, Record, Row, SequenceRecord, StateRecord, StepRecord
-from store.redact.fields import ACTORS, MODELS, OUR_ACTORS, OUR_WORDS, VOCABULARY
+from store.redact.fields import ACTORS, KEYED_BY_TAG, MODELS, OUR_ACTORS, OUR_WORDS, VOCABULARY
 from store.redact.models import ModelPaths, short_model
 from store.redact.names import Names
 from store.redact.private import NOBODY, Private
@@ -111,7 +111,7 @@ class Redactor:
     def _learn(self, value: Any, field: str) -> None:
         if isinstance(value, dict):
             for name, item in value.items():
-                if field == "workloads":
+                if field in KEYED_BY_TAG:
                     self.tag(name)
                 self._learn(item, name)
         elif isinstance(value, list | tuple):
@@ -125,7 +125,7 @@ class Redactor:
             self._models.meet(value.split(" | "))
 
     def _key(self, name: str, field: str) -> str:
-        if field == "workloads":
+        if field in KEYED_BY_TAG:
             return self.tag(name) or name
         return self.text(name, names=field == "engines", tags=False)
 

@@ -129,6 +129,19 @@ def test_an_unknown_temperature_stays_unknown(tmp_path: Path) -> None:
         assert sorted(map(str, names)) == ["0", "unknown"]
 
 
+def test_a_trace_holds_what_a_decision_was_made_by(tmp_path: Path) -> None:
+    numbers = {"predicted": 0.06, "hazards": [0.7, 0.5], "others": {"chat": 2}, "marginal": None}
+    control = ControlRecord(
+        T0 + 1, "adaptive", "k", "code", {"k": 4}, {"k": 2}, 5, "code K 4→2, predicted +6 %", numbers
+    )
+    with store_of([*RECORDS, control]) as store:
+        export(store.connection, tmp_path / "t.jsonl")
+    with open_source(tmp_path / "t.jsonl") as again:
+        export(again.connection, tmp_path / "again.jsonl")
+    for name in ("t.jsonl", "again.jsonl"):
+        assert [one for one in read_records(tmp_path / name) if isinstance(one, ControlRecord)] == [control]
+
+
 def test_parquet_and_csv_hold_the_rows(store: Store, tmp_path: Path) -> None:
     assert export(store.connection, tmp_path / "folder").kind == "parquet"
     assert export(store.connection, tmp_path / "rows.csv").kind == "csv"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pytest
 import zstandard
 
+from engine.records import ControlRecord
 from store.database import Store
 from store.ingest import Ingest
 from store.judging import Judging, judge_all
+from store.kept import keep, read_kept
+from store.records import stored_records
 from store.report import report
 from tests.store.builders import T0, engine, row, sequence, step
 
@@ -20,6 +24,8 @@ COLUMNS = """SELECT table_name, column_name, data_type, comment, column_default 
              WHERE NOT internal ORDER BY table_name, column_index"""
 TABLES = """SELECT table_name, comment FROM duckdb_tables() UNION ALL
             SELECT view_name, comment FROM duckdb_views() WHERE NOT internal ORDER BY 1"""
+
+BACK_TO_3 = ("ALTER TABLE controls DROP COLUMN numbers", "DROP TABLE kept")
 
 
 @pytest.fixture
@@ -87,7 +93,7 @@ def test_a_store_of_version_2_keeps_its_notes_and_what_the_judge_knew(tmp_path: 
         for statement in (
             "ALTER TABLE notes DROP COLUMN since", "ALTER TABLE notes DROP COLUMN ts", "DROP TABLE quarantine_1h",
             "DROP TABLE judge", "CREATE TABLE judge (up_to DOUBLE, state VARCHAR)",
-            "UPDATE meta SET schema_version = 2",
+            *BACK_TO_3, "UPDATE meta SET schema_version = 2",
         ):  # fmt: skip
             store.connection.execute(statement)
         store.connection.execute("INSERT INTO judge VALUES (?, ?)", [up_to, plain])
@@ -98,3 +104,26 @@ def test_a_store_of_version_2_keeps_its_notes_and_what_the_judge_knew(tmp_path: 
         ((again, state),) = migrated.connection.execute("SELECT up_to, state FROM judge").fetchall()
         assert (again, zstandard.ZstdDecompressor().decompress(state).decode()) == (up_to, plain)
         Judging(migrated.connection).catch_up()
+
+
+def test_a_store_of_version_3_keeps_its_controls_which_say_nothing_of_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "three.duckdb"
+    done = ControlRecord(T0, "operator", "cap", None, {"cap": None}, {"cap": 2}, 3, "too busy")
+    with Store.open(path) as store:
+        ingest = Ingest(store)
+        ingest.record(done)
+        ingest.close()
+        for statement in (*BACK_TO_3, "UPDATE meta SET schema_version = 3"):
+            store.connection.execute(statement)
+    with Store.open(path) as migrated, Store.open(tmp_path / "new.duckdb") as made:
+        for query in (COLUMNS, TABLES):
+            assert migrated.connection.execute(query).fetchall() == made.connection.execute(query).fetchall()
+        decided = msgspec.structs.replace(done, ts=T0 + 1, numbers={"predicted": 0.06})
+        ingest = Ingest(migrated)
+        ingest.record(engine())
+        ingest.record(decided)
+        ingest.close()
+        keep(migrated.connection, "lanes", b"{}")
+        assert read_kept(migrated.connection, "lanes") == b"{}"
+        controls = [one for one in stored_records(migrated.connection) if isinstance(one, ControlRecord)]
+        assert controls == [done, decided]

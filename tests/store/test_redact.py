@@ -71,6 +71,15 @@ def test_a_tag_has_one_number_in_records_reports_policies_and_text() -> None:
     )
 
 
+def test_what_a_decision_was_made_by_names_no_workload() -> None:
+    numbers = {"workload": "acme", "batch": 3.5, "others": {"acme-2": 1}, "text": "acme K 4→2 beside acme-2"}
+    (control,) = redacted([ControlRecord(T0, "adaptive", "k", "acme", numbers=numbers)], Redactor())
+    assert isinstance(control, ControlRecord)
+    assert control.numbers == {
+        "workload": "tag-1", "batch": 3.5, "others": {"tag-2": 1}, "text": "tag-1 K 4→2 beside tag-2",
+    }  # fmt: skip
+
+
 def test_a_tag_in_a_text_before_its_first_sequence_is_known_by_then() -> None:
     records: list[Record] = [engine(), ControlRecord(T0, "operator", "mode", why="for acme"), sequence("a", "acme")]
     _, control, _ = redacted(records, Redactor())

@@ -24,8 +24,8 @@ def static(k: int) -> PolicyMode:
     return PolicyMode(mode="static", k=k)
 
 
-def mode_control(ts: float, after: dict[str, Any]) -> ControlRecord:
-    return ControlRecord(ts, "operator", "mode", after=after)
+def mode_control(ts: float, after: dict[str, Any], policy: int | None = None) -> ControlRecord:
+    return ControlRecord(ts, "operator", "mode", after=after, policy=policy)
 
 
 def test_the_report_has_the_shape_that_scripts_rely_on() -> None:
@@ -136,7 +136,48 @@ def test_a_k_above_the_maximum_is_shown_as_clamped() -> None:
     records = [engine(max_k=4), mode_control(T0, {"mode": "static", "k": 9}), *(step(n, []) for n in range(1, 5))]
     (mismatch,) = reported(records).mismatches
     assert (mismatch.executed, mismatch.configured["k"], mismatch.resolved["k"]) == (4, 9, 4)
-    assert mismatch.reason == "clamped to the engine's maximum of 4"
+    assert mismatch.reason == "K 9 is above the engine's start-up maximum 4"
+
+
+def test_a_schedule_set_on_data_parallel_ranks_is_dropped_with_the_reason() -> None:
+    schedule = {"mode": "schedule", "schedule": [(1, 4, 4), (5, 32, 1)]}
+    records: list[Record] = [engine(max_k=4, data_parallel_size=2, batch_k="fixed"), sequence("a")]
+    records += [step(n, [row("a", d=4, a=1)], running=2) for n in range(1, 4)]
+    records += [mode_control(T0 + 0.35, schedule)]
+    records += [step(4, [row("a", d=4, a=1)], running=8)]  # asked for when 2 were running
+    records += [step(n, [row("a", d=1, a=1, limit="schedule")], running=8) for n in range(5, 40)]
+    (mismatch,) = reported(records).mismatches
+    assert (mismatch.configured, mismatch.resolved["mode"], mismatch.resolved["k"]) == (schedule, "static", 4)
+    assert mismatch.reason == "data parallel size 2: vLLM drops the schedule and drafts its maximum"
+    assert mismatch.ended is None
+
+
+def test_adaptive_on_data_parallel_ranks_is_executed() -> None:
+    records: list[Record] = [engine(max_k=4, data_parallel_size=2), sequence("a")]
+    records += [mode_control(T0 + 0.05, {"mode": "adaptive", "act": True})]
+    records += [step(n, [row("a", d=4 - n % 3, a=1, limit="adaptive" if n % 3 else "max")]) for n in range(1, 90)]
+    assert reported(records).mismatches == []
+
+
+@pytest.mark.parametrize(("between", "inherited"), [(3, True), (4, False)], ids=["known", "another station"])
+def test_a_restarted_engine_is_held_to_the_mode_that_the_station_still_sends(between: int, inherited: bool) -> None:
+    """Versions 2 and `between` were made here; of another one nobody knows which mode it had."""
+    records: list[Record] = [engine(boot="b1"), step(1, []), mode_control(T0 + 0.15, {"mode": "off"}, policy=2)]
+    records += [ControlRecord(T0 + 0.2, "operator", "cap", None, {"cap": None}, {"cap": 2}, between)]
+    records += [engine(ts=T0 + 10, boot="b2"), step(101, [], policy=0)]
+    records += [step(n, [], k_draft=0, limit_draft="off", policy=between) for n in range(102, 140)]
+    found = reported(records).mismatches
+    assert [one.configured["mode"] for one in found] == ([] if inherited else ["static"])
+
+
+def test_an_engine_without_a_drafter_can_be_configured_to_nothing_else() -> None:
+    plain = static(0)
+    records = [
+        engine(max_k=0, method="none", configured=plain, resolved=plain),
+        mode_control(T0, {"mode": "static", "k": 9}),
+    ]
+    records += [step(n, [], k_draft=0, limit_draft="max") for n in range(1, 40)]
+    assert reported(records).mismatches == []
 
 
 def test_where_the_batch_k_is_fixed_executed_k_is_the_largest_that_was_asked_for() -> None:

@@ -14,6 +14,7 @@ from store.figures import Figures
 from store.ingest import Ingest
 from store.levels import LEVELS
 from store.report import report
+from store.step_times import roll_up_steps, step_times
 from tests.store.builders import T0, engine, reported, row, sequence, step, store_of
 
 
@@ -143,3 +144,27 @@ def test_its_interval_does_not_depend_on_how_the_record_was_rolled_up() -> None:
         # Sums of the same numbers in another order differ in the last place.
         assert [getattr(one, name) for name in speedups] == pytest.approx([getattr(other, name) for name in speedups])
         assert replace(one, **dict.fromkeys(speedups)) == replace(other, **dict.fromkeys(speedups))
+
+
+@pytest.mark.parametrize("rolled", [True, False], ids=["rolled up", "as steps"])
+def test_the_first_step_of_a_probe_block_tells_no_step_time(rolled: bool) -> None:
+    """Two blocks of four steps; the second lies across two cells of 10 s, a lost frame ends it and begins another."""
+    records: list[Record] = [engine(), sequence("s0")]
+    plain = {"k_verify": 4, "k_draft": 4}
+    quiet: dict[str, object] = {"k_verify": 0, "k_draft": 0, "probe": "k0"}
+    for number in range(1, 160):
+        probed = number in (40, 41, 42, 43, 98, 99, 100, 101, 103)
+        ms = 500.0 if number in (40, 98, 103) else 30.0 if probed else 60.0
+        if number != 102:
+            records.append(
+                step(number, vanilla(1) if probed else drafting(1), duration_ms=ms, **quiet if probed else plain)
+            )
+    with store_of(records) as store:
+        if rolled:
+            roll_up_steps(store.connection, T0 + 10)
+            roll_up_steps(store.connection, T0 + 15)
+        (times,) = step_times(store.connection).values()
+    clean = times.take(times.clean)
+    assert clean.count.sum() == 6
+    assert clean.mean_ms == pytest.approx([30.0] * len(clean))
+    assert times.count.sum() == 158 - 3
