@@ -1,7 +1,7 @@
 """The control socket: the station asks for counts and sends the table the gateway is to work by.
 
-REP, JSON both ways. `{"get": "stats"}` and `{"get": "table"}` ask; `{"set": {"version": N, …}}` replaces the table.
-The table outlives the station that sent it. Lanes and tags will be read from it; for now it is stored and echoed.
+REP, JSON both ways. `{"get": "stats"}` and `{"get": "table"}` ask; `{"set": {"version": N, "lanes": {…}}}` replaces the
+lane table, or changes nothing and says why.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import msgspec
 import zmq
 import zmq.asyncio
 
+from console.gateway.lanes import Lanes, TableRefused
+
 
 class ControlRefused(ValueError):
     """A control message that cannot be meant; its text goes back to the sender."""
@@ -23,15 +25,15 @@ class ControlRefused(ValueError):
 class Control:
     """Answers control messages. `stats` gives the counts as plain JSON types."""
 
-    def __init__(self, stats: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, stats: Callable[[], dict[str, Any]], lanes: Lanes) -> None:
         self._stats = stats
-        self.table: dict[str, Any] = {"version": 0}
+        self._lanes = lanes
 
     def reply(self, message: bytes) -> bytes:
         """The answer to one message; a wrong one gets `{"error": …}` and changes nothing."""
         try:
             return msgspec.json.encode(self._reply(message))
-        except ControlRefused as error:
+        except (ControlRefused, TableRefused) as error:
             return msgspec.json.encode({"error": str(error)})
 
     def _reply(self, message: bytes) -> dict[str, Any]:
@@ -42,11 +44,11 @@ class Control:
         if request.get("get") == "stats":
             return self._stats()
         if request.get("get") == "table":
-            return {"table": self.table}
+            return {"table": self._lanes.table}
         if "set" in request:
-            self.table = _checked_table(request["set"])
-            return {"version": self.table["version"]}
-        raise ControlRefused('expected {"get": "stats"}, {"get": "table"} or {"set": {"version": N, …}}')
+            self._lanes.replace(request["set"])
+            return {"version": self._lanes.table.version}
+        raise ControlRefused('expected {"get": "stats"}, {"get": "table"} or {"set": {"version": N, "lanes": {…}}}')
 
 
 async def serve(control: Control, path: Path) -> None:
@@ -66,10 +68,3 @@ async def serve(control: Control, path: Path) -> None:
     finally:
         socket.close()
         context.term()
-
-
-def _checked_table(table: object) -> dict[str, Any]:
-    version = table.get("version") if isinstance(table, dict) else None
-    if not isinstance(table, dict) or not isinstance(version, int) or isinstance(version, bool) or version < 0:
-        raise ControlRefused("set: expected an object with an integer version of 0 or more")
-    return table

@@ -40,6 +40,11 @@ def upstream_request_headers(headers: Iterable[tuple[bytes, bytes]], *, key_was_
     return passed
 
 
+def with_length(headers: Headers, size: int) -> Headers:
+    """The headers of a message whose body has `size` bytes now; a body sent in chunks declares none."""
+    return [(name, b"%d" % size if name == b"content-length" else value) for name, value in headers]
+
+
 def first(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
     """The first value of `name` (lower case), None when absent."""
     for candidate, value in headers:

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvicorn
 
 from console.gateway import control
+from console.gateway.answer import BodyCutShort
 from console.gateway.listen import bound_address
-from console.gateway.proxy import BodyCutShort, Proxy
+from console.gateway.proxy import Proxy
 from console.gateway.upstream import listening
 
 _AFTER_CUT_SECONDS = 2
@@ -57,25 +59,22 @@ async def _serve(
     url = f"http://{bound_address(listener)}"
 
     def stats() -> dict[str, Any]:
-        counts = proxy.counts
+        vanilla = proxy.engines.vanilla
         return {
             "pid": os.getpid(),
             "url": url,
-            "requests": counts.requests,
-            "errors": counts.errors,
-            "unavailable": counts.unavailable,
-            "refused": counts.refused,
-            "cancelled": counts.cancelled,
-            "active": counts.active,
-            "upstream_ok": listening(proxy.upstream),
-            "table_version": controller.table["version"],
+            **msgspec.structs.asdict(proxy.counts),
+            "upstream_ok": listening(proxy.engines.main),
+            "vanilla_engine": vanilla is not None,
+            "vanilla_ok": listening(vanilla) if vanilla is not None else None,
+            "table_version": proxy.lanes.table.version,
         }
 
     def stop() -> None:
         server.should_exit = True
         loop.call_later(grace_seconds, proxy.cut_all)
 
-    controller = control.Control(stats)
+    controller = control.Control(stats, proxy.lanes)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     answering = asyncio.create_task(control.serve(controller, control_path))

@@ -1,7 +1,8 @@
-"""What the gateway adds to a token: transit time through it against the bare unix socket, and CPU time per chunk.
+"""What the gateway adds: to each token on its way, and to the time from a request to its first token.
 
 A stand-in engine streams chunks that carry their send time, 16 streams at once; the client notes when each arrives.
-Arms are interleaved in ABBA blocks: the bare socket, the gateway, and starlette + httpx as the usual way to build one.
+Arms alternate, there and back: the bare unix socket, the gateway with requests that it leaves as they are, the gateway
+with requests whose body gets the tag of the header, and starlette + httpx as the usual way to build a proxy.
 Run: `python tests/benchmarks/bench_gateway.py`. Prints a table and ratios; nothing is asserted.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import platform
 import socket
@@ -24,10 +26,21 @@ from typing import NamedTuple
 
 import psutil
 
-REQUEST = (
+BODY = json.dumps(
+    {
+        "model": "bench",
+        "messages": [{"role": "user", "content": "A question of the usual length, asked again. " * 10}] * 8,
+        "stream": True,
+        "temperature": 0.7,
+        "max_tokens": 256,
+    }
+).encode()
+HEAD = (
     b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
-    b"content-length: 2\r\nconnection: close\r\n\r\n{}"
+    b"content-length: %d\r\nconnection: close\r\n%%b\r\n" % len(BODY)
 )
+SHARES = (0.5, 0.99)
+TAG = b"x-workload: bench\r\n"
 PADDING = b'data: {"id":"chatcmpl-x","object":"chat.completion.chunk","choices":[{"delta":{"content":" word"}}],"t":'
 CLOCK = time.clock_gettime_ns  # CLOCK_MONOTONIC is one clock for all processes of a machine
 
@@ -38,6 +51,7 @@ class Arm(NamedTuple):
     name: str
     address: str | tuple[str, int]
     pid: int | None
+    header: bytes = b""
 
 
 class Block(NamedTuple):
@@ -50,7 +64,9 @@ class Block(NamedTuple):
 
 async def _serve_engine(path: str, chunks: int, interval: float) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"{}")
+        head = await reader.readuntil(b"\r\n\r\n")
+        sizes = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        await reader.readexactly(int(sizes[0].partition(b":")[2]))
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         for _ in range(chunks):
             data = PADDING + b"%d}\n\n" % CLOCK(time.CLOCK_MONOTONIC)
@@ -95,7 +111,7 @@ async def _stream(arm: Arm, transit: list[float], first: list[float]) -> None:
     else:
         reader, writer = await asyncio.open_connection(*arm.address)
     begun = CLOCK(time.CLOCK_MONOTONIC)
-    writer.write(REQUEST)
+    writer.write(HEAD % arm.header + BODY)
     seen = 0
     while line := await reader.readline():
         if line.startswith(b"data: "):
@@ -161,45 +177,62 @@ def _arms(options: argparse.Namespace) -> Iterator[list[Arm]]:
         _wait_for_port(reference_port)
         yield [
             Arm("bare socket", str(engine), None),
-            Arm("gateway", ("127.0.0.1", gateway_port), gateway_pid),
+            Arm("gateway, as it is", ("127.0.0.1", gateway_port), gateway_pid),
+            Arm("gateway, tagged", ("127.0.0.1", gateway_port), gateway_pid, TAG),
             Arm("starlette+httpx", ("127.0.0.1", reference_port), reference_pid),
         ]
 
 
-def _percentile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-def _report(blocks: dict[str, list[Block]]) -> None:
-    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
-    print(f"{'arm':<16} {'chunk median':>13} {'p95':>9} {'first chunk':>12} {'CPU a chunk':>12}   (µs)")
-    for name, runs in blocks.items():
-        transit = [value for run in runs for value in run.transit]
-        first = statistics.median(value for run in runs for value in run.first)
-        cpu = [run.cpu_per_chunk for run in runs if run.cpu_per_chunk is not None]
-        print(
-            f"{name:<16} {statistics.median(transit):>13.0f} {_percentile(transit, 0.95):>9.0f} {first:>12.0f} "
-            f"{statistics.mean(cpu) if cpu else 0:>12.0f}"
-        )
-    bare, gateway, usual = (
-        statistics.median(value for run in runs for value in run.transit) for runs in blocks.values()
+def _report(blocks: dict[str, list[Block]], streams: int) -> None:
+    print(
+        f"machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}; {streams} streams"
     )
-    print(f"added per chunk: gateway {gateway - bare:.0f} µs, starlette+httpx {usual - bare:.0f} µs", end="; ")
-    print(f"ratio {(gateway - bare) / (usual - bare):.2f}")
+    print(
+        f"{'':<18} {'a chunk':>15} {'first chunk':>17} {'CPU a chunk':>12}   (p50, p99 in µs; body {len(BODY)} bytes)"
+    )
+    for name, runs in blocks.items():
+        cpu = [run.cpu_per_chunk for run in runs if run.cpu_per_chunk is not None]
+        figures = " ".join(
+            f"{_at(runs, what, 0.5):>8.0f} {_at(runs, what, 0.99):>8.0f}" for what in ("transit", "first")
+        )
+        print(f"{name:<18} {figures} {f'{statistics.mean(cpu):.0f}' if cpu else '-':>10}")
+    for what, words in (("transit", "a chunk"), ("first", "the first chunk")):
+        usual = [statistics.median(_added(blocks, "starlette+httpx", what, share)) for share in SHARES]
+        for name in list(blocks)[1:]:
+            added = [_added(blocks, name, what, share) for share in SHARES]
+            figures = ", ".join(
+                f"p{100 * share:.0f} {statistics.median(sweeps):.0f} µs ({min(sweeps):.0f} to {max(sweeps):.0f})"
+                for share, sweeps in zip(SHARES, added, strict=True)
+            )
+            ratios = [statistics.median(ours) / theirs for ours, theirs in zip(added, usual, strict=True)]
+            against = f"; {ratios[0]:.2f} and {ratios[1]:.2f} × starlette+httpx" if name != "starlette+httpx" else ""
+            print(f"added to {words}, {name}: {figures}{against}")
+
+
+def _added(blocks: dict[str, list[Block]], name: str, what: str, share: float) -> list[float]:
+    """By sweep over the arms, µs that this one takes longer than the bare socket (neighbours in time see one load)."""
+    pairs = zip(blocks[name], blocks["bare socket"], strict=True)
+    return [_at([ours], what, share) - _at([bare], what, share) for ours, bare in pairs]
+
+
+def _at(runs: list[Block], what: str, share: float) -> float:
+    values = sorted(value for run in runs for value in getattr(run, what))
+    return float(values[min(len(values) - 1, int(share * len(values)))])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=16)
-    parser.add_argument("--chunks", type=int, default=100, help="per stream")
+    parser.add_argument("--chunks", type=int, default=20, help="per stream")
     parser.add_argument("--interval", type=float, default=0.02, help="seconds between two chunks of a stream")
-    parser.add_argument("--blocks", type=int, default=3, help="ABCCBA blocks")
+    parser.add_argument("--rounds", type=int, default=5, help="of streams one after the other, in a block")
+    parser.add_argument("--blocks", type=int, default=3, help="ABCDDCBA blocks")
     options = parser.parse_args()
     with _arms(options) as arms:
         blocks: dict[str, list[Block]] = {arm.name: [] for arm in arms}
         for arm in (arms + arms[::-1]) * options.blocks:
-            blocks[arm.name].append(asyncio.run(_block(arm, options.streams, 1)))
-    _report(blocks)
+            blocks[arm.name].append(asyncio.run(_block(arm, options.streams, options.rounds)))
+    _report(blocks, options.streams)
 
 
 if __name__ == "__main__":

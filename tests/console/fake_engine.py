@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import h11
@@ -108,6 +110,20 @@ async def fake_engine(path: Path, handler: Handler) -> AsyncIterator[None]:
         path.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def fake_engine_process(path: Path, *, delay: float) -> Iterator[subprocess.Popen[bytes]]:
+    """`chat_engine` as a process of its own, which can be killed like one; its socket is there when this returns."""
+    path.unlink(missing_ok=True)
+    process = subprocess.Popen([sys.executable, __file__, str(path), str(delay)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"listening\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def chat_engine(*, tokens: int = 8, delay: float = 0.0, model: str = "fake-model") -> Handler:
     """A handler that answers `/v1/models` and chat completions, streaming and not, `delay` seconds per token."""
 
@@ -133,3 +149,13 @@ def chat_engine(*, tokens: int = 8, delay: float = 0.0, model: str = "fake-model
 
 
 _JSON = (b"content-type: application/json",)
+
+
+async def _serve(path: Path, delay: float) -> None:
+    async with fake_engine(path, chat_engine(delay=delay)):
+        print("listening", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1]), float(sys.argv[2])))

@@ -31,6 +31,11 @@ class Gateway:
         return self.folder / "vllm"
 
     @property
+    def vanilla(self) -> Path:
+        """Where a second engine listens, for gateways that are started with `--vanilla-upstream`."""
+        return self.folder / "vanilla"
+
+    @property
     def port(self) -> int:
         port = urlsplit(self.url).port
         assert port is not None
@@ -54,11 +59,12 @@ def gateway_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_gateway(*arguments: str) -> Iterator[Gateway]:
+def running_gateway(*arguments: str, vanilla: bool = False) -> Iterator[Gateway]:
     """A gateway on a free loopback port, in a short temporary folder (socket paths are limited)."""
     with tempfile.TemporaryDirectory(prefix="sdg") as name:
         folder = Path(name)
         command = gateway_command(folder, "--listen", "127.0.0.1:0", *arguments)
+        command += ["--vanilla-upstream", str(folder / "vanilla")] if vanilla else []
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=gateway_environment(), cwd=folder)
         gateway = Gateway(process, folder)
         try:

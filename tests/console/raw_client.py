@@ -18,12 +18,29 @@ class RawClient:
         self.writer.write(raw)
         await self.writer.drain()
 
-    async def post(self, body: bytes = b"{}", *, target: bytes = b"/v1/chat/completions") -> None:
-        await self.send(b"POST %b HTTP/1.1\r\nhost: me\r\ncontent-length: %d\r\n\r\n%b" % (target, len(body), body))
+    async def post(
+        self, body: bytes = b"{}", *headers: bytes, target: bytes = b"/v1/chat/completions", chunks: int = 0
+    ) -> None:
+        """A POST with these header lines beside its own; with `chunks` the body is sent in pieces of that size."""
+        lines = [b"POST %b HTTP/1.1" % target, b"host: me", *headers]
+        if chunks:
+            lines.append(b"transfer-encoding: chunked")
+            pieces = [body[at : at + chunks] for at in range(0, len(body), chunks)]
+            body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+        else:
+            lines.append(b"content-length: %d" % len(body))
+        await self.send(b"\r\n".join(lines) + b"\r\n\r\n" + body)
 
     async def read_head(self) -> tuple[int, list[bytes]]:
         lines = (await self.reader.readuntil(b"\r\n\r\n")).rstrip(b"\r\n").split(b"\r\n")
         return int(lines[0].split()[1]), lines[1:]
+
+    async def read_body(self, headers: list[bytes]) -> bytes:
+        """The body of an answer with these header lines, by its length or its chunks."""
+        size = next((line for line in headers if line.lower().startswith(b"content-length:")), None)
+        if size is None:
+            return b"".join(await self.read_chunks())
+        return await self.reader.readexactly(int(size.partition(b":")[2]))
 
     async def read_chunk(self) -> bytes:
         """The payload of one chunk, with its framing checked; empty at the end of the body."""
