@@ -73,9 +73,9 @@ def run_headless(given: dict[str, Any], seconds: float | None, seed: int) -> int
 
 
 def start_traffic(target: Target, seconds: float | None, seed: int) -> ManagedProcess:
-    """Start the sample traffic; it waits for the engine by itself."""
+    """Start the sample traffic; it waits for the engine and its calibration by itself."""
     argv = [
-        sys.executable, "-m", "console.traffic", "--base-url", f"{target.base_url}/v1", "--profile", "demo",
+        sys.executable, "-m", "console.cli.demo_traffic", "--base-url", f"{target.base_url}/v1", "--profile", "demo",
         "--seed", str(seed), "--patience", str(_ENGINE_PATIENCE),
     ]  # fmt: skip
     if seconds is not None:

@@ -15,6 +15,7 @@ from console.cli.outcomes import BadInput
 
 if TYPE_CHECKING:
     from console.station.options import StationOptions
+    from engine.records import PolicyMode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,6 +74,32 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
         help="The DuckDB file. Default: specdeck.duckdb in the data directory.",
     ),
     floor("Realised speedup of an engine below which it is an alert. Default: 1.5, of `demo` 1.0."),
+    click.option(
+        "--policy",
+        metavar="MODE",
+        default="adaptive",
+        show_default=True,
+        help="How the engine begins: `off`, `static:K`, `schedule:FILE-or-JSON`, `adaptive`, or `advise`, which only "
+        "says what adaptive would do.",
+    ),
+    click.option(
+        "--calibrate",
+        type=click.FloatRange(0, 60),
+        metavar="SECONDS",
+        default=60.0,
+        show_default=True,
+        help="At most so long (0–60) an engine that first serves is measured with requests of our own in growing "
+        "batches; the first request of a client ends it at once.",
+    ),
+    click.option("--no-calibration", is_flag=True, help="The same as --calibrate 0."),
+    click.option(
+        "--vanilla-engine",
+        is_flag=True,
+        help="Start a second engine (v0) with the same target and no drafter: it serves the vanilla lane, requests "
+        "that disable speculation, and those with min_p or logit_bias, which vLLM refuses beside speculation. It needs "
+        "the target's memory twice, and each engine gets half of the cores (on a CPU) or of a GPU's memory. Without "
+        "it the vanilla lane is K = 0 in the same engine.",
+    ),
     click.option("--no-engine", is_flag=True, help="Start no engine; listen to engines that you start yourself."),
     click.option(
         "--engine-arg",
@@ -142,6 +169,10 @@ def station_options(
     no_engine: bool,
     speedup_floor: float | None = None,
     free_port: bool = False,
+    policy: str = "adaptive",
+    calibrate: float = 60.0,
+    no_calibration: bool = False,
+    vanilla_engine: bool = False,
     **rest: Any,
 ) -> StationOptions:
     """Check what the command line gave and make a station's options of it.
@@ -149,12 +180,14 @@ def station_options(
     `free_port`: with no port asked for and 8000 taken, any free one will do.
 
     Raises:
-        BadInput: a host that is open to others without a key, or a port that is taken.
+        BadInput: a host that is open to others without a key, a port that is taken, no policy, or engines that can't be
+            meant.
     """
     from console.station.options import StationOptions
 
     if not is_loopback(host) and not api_key:
         raise BadInput(f"--host {host} can be reached by others: give --api-key, or stay on 127.0.0.1")
+    mode = _mode(policy)
     path = _store_path(store)
     chosen = choose_port(host, port, free_port)
     if speedup_floor is not None:
@@ -162,10 +195,29 @@ def station_options(
     rest["engine_args"] = list(rest["engine_args"])
     metrics = (chosen + 1) % 65536 if metrics_port is None else metrics_port
     options = StationOptions(
-        store=path, host=host, port=chosen, api_key=api_key, metrics_port=metrics, engine=not no_engine, **rest
+        store=path,
+        host=host,
+        port=chosen,
+        api_key=api_key,
+        metrics_port=metrics,
+        engine=not no_engine,
+        policy=mode,
+        calibrate=0.0 if no_calibration else calibrate,
+        vanilla_engine=vanilla_engine,
+        **rest,
     )
     _check_engine(options)
     return options
+
+
+def _mode(text: str) -> PolicyMode:
+    """The policy as typed. Raises BadInput."""
+    from engine.policy import PolicyError, parse_mode
+
+    try:
+        return parse_mode(text)
+    except PolicyError as error:
+        raise BadInput(f"--policy: {error}") from error
 
 
 def _store_path(store: str | None) -> str:
@@ -186,9 +238,15 @@ def _check_engine(options: StationOptions) -> None:
     from engine.models import ModelError
 
     if not options.engine:
+        if options.vanilla_engine:
+            raise BadInput("--vanilla-engine stands beside an engine that specdeck starts: leave out --no-engine")
         return
+    if options.vanilla_engine and "none" in (options.drafter.strip(), options.method):
+        raise BadInput("--vanilla-engine: the engine itself is without speculation; leave it out, or give a --drafter")
     try:
         preflight(options.engine_spec())
+        if options.vanilla_engine:
+            preflight(options.vanilla_spec())
     except (SpecError, ModelError) as error:
         raise BadInput(str(error)) from error
 

@@ -7,6 +7,7 @@ from typing import Any
 from console.cli.leftovers import living
 from console.feed.messages import EngineView, Snapshot
 from console.feed.protocol import ProcessesResult
+from console.feed.vanilla_lane import vanilla_lane
 from engine.policy import describe as describe_mode
 
 
@@ -21,6 +22,7 @@ def status_object(snapshot: Snapshot, processes: ProcessesResult) -> dict[str, A
         "store": snapshot.store,
         "loss": snapshot.loss,
         "gateway": snapshot.gateway,
+        "vanilla_lane": vanilla_lane(snapshot),
         "engines": snapshot.engines,
         "policy_version": snapshot.policy_version,
         "policy": snapshot.policy,
@@ -38,6 +40,9 @@ def describe(snapshot: Snapshot, processes: ProcessesResult) -> str:
     for engine in snapshot.engines:
         lines += _engine_lines(engine)
     lines.append(_policy_line(snapshot))
+    lane = vanilla_lane(snapshot)
+    if lane is not None:
+        lines.append(f"vanilla lane: {lane.text}")
     store = snapshot.store
     recording = "recording" if store.recording else str(store.error)
     lines.append(f"store      {store.path}: {store.rows} rows, {store.bytes / 1e6:.1f} MB, {recording}")

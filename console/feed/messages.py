@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from engine.records import PolicyMode
+from engine.records import Lane, PolicyMode
 from store.figures import BucketKey, Figures, SeriesPoint
 
 FEED_VERSION = 1
@@ -62,6 +62,10 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     policy_sent: int | None = None
     policy_applied: int | None = None
     policy_error: str | None = None
+    reverted: float | None = None
+    """Since when the engine itself has taken back an unconfirmed raise, Unix seconds."""
+    orphaned: float | None = None
+    """Since when the engine leaves out adaptive's own K because it heard of no station, Unix seconds."""
     last_frame_age: float | None = None
     """Seconds since anything was heard of it."""
 
@@ -75,6 +79,73 @@ class GatewayView(msgspec.Struct, frozen=True):
     detail: str = ""
     unavailable: int = 0
     """Requests that found no engine, as while one starts; they were answered 503 with a Retry-After."""
+    refused: int = 0
+    """Requests that were answered 400 here."""
+    hints_seen: int = 0
+    """`disable_speculation` was asked for, in any of its places."""
+    hints_rejected: int = 0
+    """A malformed `disable_speculation`; among `refused`."""
+    unsupported: int = 0
+    """`min_p` or `logit_bias` and no engine to take them; among `refused`."""
+    vanilla_engine: bool = False
+    """Whether the vanilla lane has an engine of its own; else it is K = 0 in the same engine."""
+    vanilla_ok: bool | None = None
+    """Whether that engine listens; None where there is none."""
+    vanilla_requests: int = 0
+    """Requests that it was given."""
+    vanilla_spilled: int = 0
+    """Requests of the lane that went to the other engine at K = 0, since the vanilla one was away."""
+
+
+class WorkloadView(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for one workload: the operator's lane, the controller's K and fallback, and why."""
+
+    name: str
+    lane: Lane = "speculative"
+    k: int | None = None
+    """Adaptive's K of the workload; None where it leaves it alone."""
+    fallback: bool = False
+    """Tier 2 has turned speculation off for it."""
+    since: float | None = None
+    """Since when the fallback holds, Unix seconds."""
+    next_try: float | None = None
+    """When a recovery probe is due, Unix seconds; None where none is."""
+    running: int = 0
+    """Sequences of it now."""
+    advice: str | None = None
+    """What the controller would do, where it only advises."""
+    why: str | None = None
+    """The last decision about it, one sentence."""
+
+
+class UnconfirmedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A raise that waits to be confirmed."""
+
+    confirm_by: float
+    """Unix seconds."""
+    reverts_to: PolicyMode
+    cap: int | None = None
+    fallback: bool = False
+
+
+class CertificateView(msgspec.Struct, frozen=True, kw_only=True):
+    """The last drill."""
+
+    ts: float
+    passed: bool
+    model_version: str
+    stale: str | None = None
+    """Why it says nothing about what serves now; None while it does."""
+    text: str = ""
+    """One sentence."""
+
+
+class CalibrationView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the first measurements of an engine's step times are."""
+
+    engine: str
+    state: Literal["waiting", "running", "done", "skipped"]
+    text: str = ""
 
 
 class StoreView(msgspec.Struct, frozen=True):
@@ -147,6 +218,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """None, as its version, of a station that only observes: what that engine was told is not known here."""
     cap: int | None = None
     fallback: bool = False
+    workloads: list[WorkloadView] = []
+    unconfirmed: UnconfirmedView | None = None
+    certificate: CertificateView | None = None
+    """None: no drill was ever made."""
+    calibration: CalibrationView | None = None
     engines: list[EngineView]
     gateway: GatewayView | None
     store: StoreView

@@ -10,16 +10,31 @@ from typing import Any, Final, Literal
 import msgspec
 
 from console.feed.messages import FEED_VERSION, Series, Snapshot
-from engine.records import PolicyMode
+from engine.records import Lane, PolicyMode
 
 Method = Literal[
-    "hello", "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes"
+    "hello",
+    "snapshot",
+    "series",
+    "engine_log",
+    "policy_set",
+    "policy_undo",
+    "policy_confirm",
+    "policy_history",
+    "steps",
+    "request_rows",
+    "drill_done",
+    "engine_restart",
+    "report",
+    "export",
+    "stop",
+    "processes",
 ]
 ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refused", "failed", "unreachable"]
 
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
-    "alerts", "alert_act",
+    "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
 )  # fmt: skip
 
 
@@ -64,13 +79,132 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True):
     policy: PolicyMode | None = None
     cap: int | msgspec.UnsetType | None = msgspec.UNSET
     fallback: bool | None = None
+    lanes: dict[str, Lane] = {}
+    """By workload; one that is not named keeps its lane."""
+    confirm: float | None = None
+    """Seconds within which `policy_confirm` must come, else the change is taken back; None: it stays."""
     expect: int | None = None
     why: str | None = None
+
+
+class PolicyUndo(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `policy_undo`: put back what one change replaced. `version`: the policy that it made; None: the newest
+    that can be undone."""
+
+    version: int | None = None
+    expect: int | None = None
+    why: str | None = None
+
+
+class PolicyConfirm(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `policy_confirm`: the unconfirmed policy stays. `version` refuses to confirm another than was seen."""
+
+    version: int | None = None
 
 
 class PolicyResult(msgspec.Struct, frozen=True):
     version: int
     policy: PolicyMode
+    cap: int | None = None
+    fallback: bool = False
+    confirm_by: float | None = None
+    """Unix seconds; None where nothing waits to be confirmed."""
+
+
+class HistoryParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `policy_history`: the newest `limit` actions, those of one `workload` where it is named."""
+
+    limit: int = 50
+    workload: str | None = None
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One action of the operator or of the policy. `text`: the sentence that screens and lists show."""
+
+    ts: float
+    actor: str
+    action: str
+    workload: str | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    policy: int | None = None
+    why: str | None = None
+    numbers: dict[str, Any] | None = None
+    text: str = ""
+    undoable: bool = False
+    """Whether `policy_undo` of this `policy` would be accepted now."""
+
+
+class History(msgspec.Struct, frozen=True):
+    entries: list[HistoryEntry]
+    """Newest first."""
+
+
+class StepsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `steps`: the last steps of an engine that the station still holds, those after step number `after`."""
+
+    engine: str | None = None
+    """None: the engine that is ours, else the first one."""
+    after: int = -1
+    limit: int = 5000
+
+
+class StepView(msgspec.Struct, frozen=True, array_like=True):
+    """A step as its frame told it: `[step, ts, running, k_draft, limit, policy, probe]`."""
+
+    step: int
+    ts: float
+    running: int
+    k_draft: int
+    limit: str
+    policy: int
+    probe: str | None = None
+
+
+class Steps(msgspec.Struct, frozen=True):
+    engine: str
+    boot: str
+    steps: list[StepView]
+    """Oldest first, at most `limit` of the newest. Step numbers begin again with another `boot`."""
+
+
+class RequestRowsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `request_rows`: requests by the id that the client was answered with."""
+
+    requests: list[str]
+
+
+class RequestRow(msgspec.Struct, frozen=True, array_like=True):
+    """`[step, k_asked, limit, drafted, accepted, emitted, cause]`; counts in tokens."""
+
+    step: int
+    k_asked: int
+    limit: str
+    drafted: int
+    accepted: int
+    emitted: int
+    cause: str
+
+
+class RequestRows(msgspec.Struct, frozen=True, kw_only=True):
+    request: str
+    """As it was asked for."""
+    engine: str
+    workload: str
+    disable_speculation: bool
+    lane: Lane
+    rows: list[RequestRow]
+
+
+class RequestRowsResult(msgspec.Struct, frozen=True):
+    requests: list[RequestRows]
+    """Those that are stored by now; one that is not known is left out."""
+
+
+class DrillDone(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `drill_done`: the certificate of a drill, to be kept in the store and shown."""
+
+    certificate: dict[str, Any]
 
 
 class SeriesParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,22 +294,35 @@ __all__ = [
     "LONGEST_SNOOZE_SECONDS",
     "AlertAct",
     "AlertsParams",
+    "DrillDone",
     "ErrorCode",
     "ErrorObject",
     "ExportParams",
     "Hello",
+    "History",
+    "HistoryEntry",
+    "HistoryParams",
     "LogChunk",
     "LogParams",
     "Method",
+    "PolicyConfirm",
     "PolicyResult",
     "PolicySet",
+    "PolicyUndo",
     "ProcessView",
     "ProcessesResult",
     "Reply",
     "ReportParams",
     "Request",
+    "RequestRow",
+    "RequestRows",
+    "RequestRowsParams",
+    "RequestRowsResult",
     "Series",
     "SeriesParams",
     "Snapshot",
+    "StepView",
+    "Steps",
+    "StepsParams",
     "StopParams",
 ]

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import zmq.asyncio
 
 from console.statefile import state_path
-from console.station.engine_supervisor import EngineSupervisor
+from console.station.calibration import Calibration
+from console.station.calibration_traffic import CalibrationRequests
+from console.station.confirming import Confirming
+from console.station.deciding import Deciding, Hands
+from console.station.deciding_settings import deciding_settings
+from console.station.drills import Drills
 from console.station.gateway_supervisor import GatewaySupervisor
-from console.station.options import OWNED_ENGINE, StationOptions
-from console.station.policy import PolicyBook, PolicyPublisher
-from console.station.recorder import Recorder
+from console.station.lanes import LANES, LaneKeeper, read_lanes
+from console.station.options import OWNED_ENGINE, VANILLA_ENGINE, StationOptions
+from console.station.own_engines import OwnEngines
+from console.station.policy import PolicyBook, PolicyPublisher, unchosen
+from console.station.policy_changes import BEGIN, PolicyChanges
+from console.station.recorder import Recorder, Remember
 from console.station.roster import Roster
+from console.station.step_tail import StepTail
 from console.station.telemetry import TelemetryReceiver
 from engine.policy import PolicyState
-from engine.records import PolicyMode
+from engine.records import ControlRecord, EngineRecord, PolicyMode
 from engine.sockets import Sockets
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -27,7 +38,8 @@ PUBLISH_SECONDS: Final = 1.0
 
 
 class Control:
-    """`supervisor`: of the engine that is ours; None where engines are only listened to."""
+    """`supervisor`: of the engine that takes the policy here; None where engines are only listened to. `own` has all
+    engines that are ours."""
 
     def __init__(
         self,
@@ -39,45 +51,96 @@ class Control:
         tell: Callable[[str, str], None],
         logs: Path,
     ) -> None:
-        self.supervisor: EngineSupervisor | None = None
-        if options.engine:
-            self.supervisor = EngineSupervisor(options, sockets, logs / f"engine-{OWNED_ENGINE}.log", tell)
-        self.gateway = GatewaySupervisor(options, sockets, context, logs / "gateway.log", tell)
-        adopted = self.supervisor is not None and self.supervisor.adopt()
+        def remember(name: str, value: bytes) -> None:
+            recorder.put(Remember(name, value))
+
+        self.own = OwnEngines(options, sockets, logs, tell)
+        self.supervisor = self.own.main
+        self.gateway = GatewaySupervisor(
+            options, sockets, context, logs / "gateway.log", tell, vanilla_upstream=self.own.vanilla_http
+        )
+        adopted = self.own.adopt()
         self.book = PolicyBook(
             state_path(sockets.directory, "policy"),
-            PolicyMode(mode="static", k=options.max_k),
+            options.policy if options.engine else unchosen(options.policy),
             owned=None if self.supervisor is None else OWNED_ENGINE,
-            resume=adopted or self.supervisor is None,
+            resume=OWNED_ENGINE in adopted or self.supervisor is None,
             floor=recorder.highest_policy(),
+            fixed={VANILLA_ENGINE: PolicyMode(mode="off")} if options.vanilla_engine else None,
+            workloads=read_lanes(recorder.kept(LANES)),
         )
-        self.roster = Roster(self.supervisor, self.book, recorder, tell)
-        if self.supervisor is not None and not adopted and self.supervisor.was_left_behind():
-            # It died while no station looked: what lies between its last record and its successor is an outage.
-            self.roster.engines[OWNED_ENGINE].died_unseen(recorder.last_heard(OWNED_ENGINE))
-            self.supervisor.last_broken = "engine and station were down"
+        self.roster = Roster(self.own.supervisors, self.book, recorder, tell)
+        for engine, supervisor in self.own.supervisors.items():
+            if engine not in adopted and supervisor.was_left_behind():
+                # It died while no station looked: what lies between its last record and its successor is an outage.
+                self.roster.engines[engine].died_unseen(recorder.last_heard(engine))
+                supervisor.last_broken = "engine and station were down"
         self.publisher = PolicyPublisher(context, sockets, station, self.book)
+        self.changes = PolicyChanges(self.book, self.publisher, recorder.put, tell)
+        if self.supervisor is not None:
+            recorder.put(_beginning(self.book.state))
+        self.steps = StepTail()
+        self.drills = Drills(recorder)
+        self.confirming = Confirming(self.changes)
+        self.deciding = Deciding(
+            Hands(
+                self.changes,
+                self.publisher.send,
+                recorder.put,
+                remember,
+                recorder.kept,
+            ),
+            self.book.for_engine,
+            self.main_engine,
+            lambda: recorder.house.models,
+            deciding_settings(),
+        )
+        self.calibration = Calibration(
+            options.calibrate,
+            self.supervisor,
+            CalibrationRequests(sockets.engine_http),
+            self.shown_policy,
+            lambda: self.gateway.stats,
+            recorder,
+            tell,
+        )
+        self.own.calibrating = self._calibration_state
+        self.roster.listeners += [self.steps.take, self.confirming.take, self.deciding.take, self.calibration.take]
         self._receiver = TelemetryReceiver(context, sockets, self.roster.take, self.roster.take_broken)
+        self.lanes = LaneKeeper(lambda: self.book.state, self.gateway, remember)
+        self.changes.listeners.append(self.lanes.changed)
+
+    def _calibration_state(self) -> str | None:
+        view = self.calibration.view()
+        return None if view is None else view.state
+
+    def main_engine(self) -> str:
+        """Our engine, else the first one there is; empty for none."""
+        return OWNED_ENGINE if self.supervisor is not None else next(iter(self.roster.engines), "")
+
+    def main_record(self) -> EngineRecord | None:
+        """What our engine, else the first one, said of itself."""
+        known = self.roster.engines.get(self.main_engine())
+        return None if known is None else known.record
 
     def shown_policy(self) -> PolicyState:
-        """That of our engine, else of the first one there is."""
-        return self.book.for_engine(
-            OWNED_ENGINE if self.supervisor is not None else next(iter(self.roster.engines), "")
-        )
+        return self.book.for_engine(self.main_engine())
 
     def work(self) -> list[Work]:
         """What has to run for ever."""
-        return [self._receiver.receive, self.publisher.watch_subscriptions, self._publish_policy, *self.supervising()]
+        return [
+            self._receiver.receive, self.publisher.watch_subscriptions, self._publish_policy, self.confirming.run,
+            self.deciding.run, self.calibration.run, *self.supervising(),
+        ]  # fmt: skip
 
     def supervising(self) -> list[Work]:
         """The part of it that starts processes anew."""
-        return [self.gateway.run] if self.supervisor is None else [self.gateway.run, self.supervisor.run]
+        return [self.gateway.run, *(engine.run for engine in self.own.supervisors.values())]
 
     async def stop_serving(self) -> None:
-        """End gateway and engine."""
+        """End gateway and engines."""
         await self.gateway.stop()  # first: it lets running answers finish while the engine still makes them
-        if self.supervisor is not None:
-            await self.supervisor.stop()
+        await self.own.stop()
 
     def close(self) -> None:
         self.publisher.close()
@@ -87,3 +150,9 @@ class Control:
         while True:
             await self.publisher.send_all()
             await asyncio.sleep(PUBLISH_SECONDS)
+
+
+def _beginning(state: PolicyState) -> ControlRecord:
+    """With what mode the engine of ours is served from now on: its launch says nothing of it."""
+    mode = msgspec.to_builtins(state.policy)
+    return ControlRecord(ts=time.time(), actor="station", action=BEGIN, after=mode, policy=state.version)

@@ -11,19 +11,27 @@ from console.feed.messages import Snapshot
 from console.feed.protocol import (
     AlertAct,
     AlertsParams,
+    DrillDone,
     ExportParams,
     Hello,
+    HistoryParams,
     LogParams,
+    PolicyConfirm,
     PolicySet,
+    PolicyUndo,
     ReportParams,
+    RequestRowsParams,
     RestartParams,
     SeriesParams,
+    StepsParams,
     StopParams,
 )
 from console.feed.server import Endpoint, FeedError
-from console.station import queries
+from console.station import queries, step_queries
 from console.station.alert_act import alert_act
+from console.station.drills import drill_done
 from console.station.policy_set import policy_set
+from console.station.policy_undo import policy_confirm, policy_history, policy_undo
 from console.station.processes import processes
 from engine.records import ControlRecord
 
@@ -43,6 +51,12 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "series": (SeriesParams, queries.series),
         "engine_log": (LogParams, queries.engine_log),
         "policy_set": (PolicySet, policy_set),
+        "policy_undo": (PolicyUndo, policy_undo),
+        "policy_confirm": (PolicyConfirm, policy_confirm),
+        "policy_history": (HistoryParams, policy_history),
+        "steps": (StepsParams, step_queries.steps),
+        "request_rows": (RequestRowsParams, step_queries.request_rows),
+        "drill_done": (DrillDone, drill_done),
         "engine_restart": (RestartParams, engine_restart),
         "report": (ReportParams, queries.report),
         "export": (ExportParams, queries.export),
@@ -69,12 +83,13 @@ async def engine_restart(station: Station, params: RestartParams, actor: str) ->
     known = control.roster.engines.get(params.engine) if control is not None else None
     if control is None or known is None:
         raise FeedError("bad_params", f"there is no engine {params.engine!r}")
-    if not known.owned or control.supervisor is None:
+    supervisor = control.roster.supervisor_of(known)
+    if supervisor is None:
         raise FeedError("refused", _NOT_OWNED)
     station.recorder.put(
         ControlRecord(ts=time.time(), actor=actor, action="engine_restart", after={"engine": params.engine})
     )
-    control.supervisor.restart()
+    supervisor.restart()
 
 
 async def stop(station: Station, params: StopParams, actor: str) -> None:

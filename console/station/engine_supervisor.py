@@ -1,4 +1,4 @@
-"""Keeps the owned engine serving: resolves the model, starts or adopts vLLM, waits for its health, and starts it again
+"""Keeps an engine of ours serving: resolves the model, starts or adopts vLLM, waits for its health, and starts it again
 after growing pauses when any of its processes dies. Nothing of a dead engine is left when the next one starts."""
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Final
 
 from console.feed.messages import EngineState, Phase
 from console.station.log_tail import size_of, text_since
-from console.station.options import OWNED_ENGINE, StationOptions
 from console.station.phases import Phases
 from engine.health import MEMBER_NAME, failure_reason, healthy_async, startup_phases
-from engine.launch import SpecError, clear_remains, command
+from engine.launch import EngineSpec, SpecError, clear_remains, command, http_socket
 from engine.models import ModelError, resolve
 from engine.process import Backoff, ManagedProcess, ProcessError
 from engine.sockets import Sockets
@@ -44,9 +43,17 @@ class Unstartable(Broken):
 
 class EngineSupervisor:
     def __init__(
-        self, options: StationOptions, sockets: Sockets, log_path: Path, tell: Callable[[str, str], None]
+        self,
+        spec: EngineSpec,
+        sockets: Sockets,
+        log_path: Path,
+        tell: Callable[[str, str], None],
+        *,
+        stand_in: list[str] | None = None,
+        wait_for: Callable[[], str | None] | None = None,
     ) -> None:
-        self.engine = OWNED_ENGINE
+        """`stand_in`: a command to start in place of vLLM. `wait_for`: what its first start is still to wait for."""
+        self.engine = spec.engine
         self.state: EngineState = "starting"
         self.detail = ""
         self.last_broken: str | None = None
@@ -54,9 +61,11 @@ class EngineSupervisor:
         self.restarts = 0
         self.started: float | None = None
         self.log_path = log_path
-        self.spec = options.engine_spec()
-        self._command = options.engine_command
+        self.spec = spec
+        self._command = stand_in
+        self._wait_for = wait_for
         self._sockets = sockets
+        self._http = http_socket(spec.engine, sockets.directory)
         self._state_file = sockets.directory / f"engine-{self.engine}.json"
         self._process: ManagedProcess | None = None
         self._tell = tell
@@ -90,12 +99,13 @@ class EngineSupervisor:
 
     async def run(self) -> None:
         """For ever: bring up, watch, clean up, pause."""
+        await self._wait_for_turn()
         while True:
             try:
                 await self._bring_up()
                 await self._watch()
             except Broken as broken:
-                await self._after(broken)
+                await self._recover(broken)
 
     def restart(self) -> None:
         """Asked for by the operator: end the present process and start anew, without a pause."""
@@ -104,6 +114,16 @@ class EngineSupervisor:
     async def stop(self) -> None:
         self.state, self.detail = "stopped", ""
         await self._clean_up()
+
+    async def _wait_for_turn(self) -> None:
+        """Before the first start, if there is nothing to adopt."""
+        if self._wait_for is None or self._process is not None:
+            return
+        while (reason := self._wait_for()) is not None:
+            self.detail = f"waits {reason}"
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.detail = ""
+        self._restart_asked.clear()
 
     async def _bring_up(self) -> None:
         if self._process is None:
@@ -120,7 +140,7 @@ class EngineSupervisor:
         self._tell("engine", f"{self.engine} is serving")
 
     async def _healthy(self) -> bool:
-        return await healthy_async(self._sockets.engine_http, _HEALTH_TIMEOUT)
+        return await healthy_async(self._http, _HEALTH_TIMEOUT)
 
     async def _start(self) -> None:
         self._phases.reset(["model", *(name for name, _ in startup_phases(""))])
@@ -219,7 +239,7 @@ class EngineSupervisor:
         members = self._process.members() if self._process is not None else []
         return {stat.pid: stat.name for stat in members if stat.name.startswith(MEMBER_NAME)}
 
-    async def _after(self, broken: Broken) -> None:
+    async def _recover(self, broken: Broken) -> None:
         asked = self._restart_asked.is_set()
         self._restart_asked.clear()
         was_serving = self.state == "serving"

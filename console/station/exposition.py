@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from console.feed.messages import BucketView, EngineView, Snapshot
+from console.feed.messages import BucketView, EngineView, GatewayView, Snapshot
 from store.figures import Figures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -77,6 +77,39 @@ COUNTERS: Final[dict[str, tuple[str, Callable[[Snapshot], float]]]] = {
     "messages_broken": ("Telemetry messages that were no frames.", lambda snapshot: snapshot.loss.broken_messages),
 }
 
+GATEWAY_COUNTERS: Final[dict[str, tuple[str, Callable[[GatewayView], int]]]] = {
+    "requests": ("Requests that the gateway took.", lambda view: view.requests),
+    "errors": ("Answered 500 or above, or cut inside the answer.", lambda view: view.errors),
+    "unavailable": (
+        "Answered 503 with a Retry-After: there was no engine to take them.",
+        lambda view: view.unavailable,
+    ),
+    "refused": ("Answered 4xx by the gateway itself.", lambda view: view.refused),
+    "hints": ("Requests that asked for disable_speculation.", lambda view: view.hints_seen),
+    "hints_malformed": (
+        "Of the refused: a disable_speculation that is neither true nor false.",
+        lambda view: view.hints_rejected,
+    ),
+    "unsupported": (
+        "Of the refused: min_p or logit_bias, and no engine without speculation.",
+        lambda view: view.unsupported,
+    ),
+    "vanilla": ("Requests that the engine without speculation got.", lambda view: view.vanilla_requests),
+    "vanilla_spilled": (
+        "Requests for it that another engine served at K = 0 while it was away.",
+        lambda view: view.vanilla_spilled,
+    ),
+}
+"""By name after `specdeck_gateway_`. No labels: what clients send names no series."""
+
+GATEWAY_GAUGES: Final[dict[str, tuple[str, Callable[[GatewayView], float | None]]]] = {
+    "up": ("1 while the gateway serves.", lambda view: float(view.state == "serving")),
+    "vanilla_up": (
+        "1 while the engine without speculation listens. Absent where there is none.",
+        lambda view: None if view.vanilla_ok is None else float(view.vanilla_ok),
+    ),
+}
+
 STATION_GAUGES: Final[dict[str, tuple[str, Callable[[Snapshot], float | None]]]] = {
     "recording": ("1 while records are written to the store.", lambda snapshot: float(snapshot.store.recording)),
     "store_bytes": ("Size of the store's file.", lambda snapshot: snapshot.store.bytes),
@@ -102,6 +135,7 @@ class _Families:
         yield _alerts(snapshot)
         for name, (text, value) in COUNTERS.items():
             yield CounterMetricFamily(f"specdeck_{name}", text, value=value(snapshot))
+        yield from _gateway(snapshot.gateway)
         for name, (text, gauge) in STATION_GAUGES.items():
             found = gauge(snapshot)
             if found is not None:
@@ -144,6 +178,17 @@ def _engines(engines: Sequence[EngineView]) -> Iterator[Metric]:
             if found is not None:
                 family.add_metric([view.engine], found)
         yield family
+
+
+def _gateway(view: GatewayView | None) -> Iterator[Metric]:
+    if view is None:
+        return
+    for name, (text, count) in GATEWAY_COUNTERS.items():
+        yield CounterMetricFamily(f"specdeck_gateway_{name}", text, value=count(view))
+    for name, (text, gauge) in GATEWAY_GAUGES.items():
+        found = gauge(view)
+        if found is not None:
+            yield GaugeMetricFamily(f"specdeck_gateway_{name}", text, value=found)
 
 
 def _alerts(snapshot: Snapshot) -> Metric:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from console.feed.messages import EngineView, GatewayView, LossView
 from console.station.engines import MISMATCH_STEPS, KnownEngine
 from console.station.events import Condition, RisingCount
+from store.resolved import departs
+
+ORPHANED_SECONDS: Final = 15.0
+"""An engine announces itself every 10 s, and at once when it hears a station again."""
 
 
 class Facts:
@@ -31,6 +36,7 @@ class Facts:
         for view in views:
             found += _engine(view)
             found += _mismatch(view, known[view.engine])
+            found += _unheard(view, known[view.engine], now)
         if gateway is not None and gateway.state == "down":
             found.append(Condition("gateway", "gateway_down", "critical", f"{gateway.url} is down: {gateway.detail}"))
         if store_error is not None:
@@ -68,32 +74,35 @@ def _engine(view: EngineView) -> list[Condition]:
 def _mismatch(view: EngineView, known: KnownEngine) -> list[Condition]:
     found: list[Condition] = []
     if known.mismatch_steps > MISMATCH_STEPS and known.mismatch is not None:
-        found.append(
-            Condition(
-                f"mismatch {view.engine}",
-                "policy_mismatch",
-                "critical",
-                f"engine {view.engine} {known.mismatch}, for {known.mismatch_steps} steps",
-            )
-        )
-    record = known.record
-    if record is not None and record.configured.mode == "schedule" and record.resolved.mode != "schedule":
-        why = record.resolved.reason or "no reason given"
-        found.append(
-            Condition(
-                f"dropped {view.engine}",
-                "policy_mismatch",
-                "critical",
-                f"engine {view.engine} dropped the schedule: {why}",
-            )
-        )
+        text = f"engine {view.engine} {known.mismatch}, for {known.mismatch_steps} steps"
+        found.append(Condition(f"mismatch {view.engine}", "policy_mismatch", "critical", text))
+    other = _not_executed(view, known)
+    if other is not None:
+        found.append(Condition(f"dropped {view.engine}", "policy_mismatch", "critical", other))
     if view.policy_error:
-        found.append(
-            Condition(
-                f"refused {view.engine}",
-                "policy_mismatch",
-                "critical",
-                f"engine {view.engine} refused the policy: {view.policy_error}",
-            )
-        )
+        text = f"engine {view.engine} refused the policy: {view.policy_error}"
+        found.append(Condition(f"refused {view.engine}", "policy_mismatch", "critical", text))
     return found
+
+
+def _not_executed(view: EngineView, known: KnownEngine) -> str | None:
+    """What the engine does in place of what was configured, and why; None where it does that."""
+    if view.configured is None or not view.max_k:
+        return None
+    resolved = known.resolved(view.configured)
+    if resolved is None or not departs(view.configured, resolved):
+        return None
+    dropped = resolved.mode != view.configured.mode
+    verb = f"dropped the {view.configured.mode} policy" if dropped else "lowered the policy"
+    return f"engine {view.engine} {verb}: {resolved.reason or 'no reason given'}"
+
+
+def _unheard(view: EngineView, known: KnownEngine, now: float) -> list[Condition]:
+    """An engine that says that no station speaks to it, and says so again, while this one sends it the policy."""
+    if view.state != "serving" or known.orphaned_heard is None or now - known.orphaned_heard < ORPHANED_SECONDS:
+        return []
+    text = (
+        f"engine {view.engine} does not hear this station: the policy is not getting through and adaptive's own K is "
+        "left out; see the engine's log, or restart it"
+    )
+    return [Condition(f"orphaned {view.engine}", "policy_mismatch", "critical", text)]

@@ -8,34 +8,25 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-import zmq
 import zmq.asyncio
 
 from console.feed.messages import GatewayView
+from console.station.gateway_control import GatewayControl, GatewayStats, LaneTable
 from console.station.log_tail import last_words
 from console.station.options import StationOptions
 from engine.process import Backoff, ManagedProcess
-from engine.sockets import Sockets, ipc
+from engine.records import Lane
+from engine.sockets import Sockets
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.25
 _STATS_SECONDS: Final = 1.0
-_ANSWER_MS: Final = 1000
 _GRACE_SECONDS: Final = 12.0
-
-
-class GatewayStats(msgspec.Struct, frozen=True):
-    requests: int = 0
-    errors: int = 0
-    unavailable: int = 0
-    active: int = 0
-    upstream_ok: bool | None = None
 
 
 class GatewaySupervisor:
@@ -46,12 +37,18 @@ class GatewaySupervisor:
         context: zmq.asyncio.Context,
         log_path: Path,
         tell: Callable[[str, str], None],
+        *,
+        vanilla_upstream: Path | None = None,
     ) -> None:
+        """`vanilla_upstream`: the unix socket of a vLLM without speculation, where there is one."""
         self._options = options
         self._sockets = sockets
-        self._context = context
+        self._control = GatewayControl(context, sockets.gateway_control)
         self._log_path = log_path
         self._tell = tell
+        self._vanilla_upstream = vanilla_upstream
+        self._table: LaneTable | None = None
+        self._table_sent: LaneTable | None = None
         self._state_file = sockets.directory / "gateway.json"
         self._process: ManagedProcess | None = None
         self._stats: GatewayStats | None = None
@@ -61,6 +58,18 @@ class GatewaySupervisor:
     @property
     def process(self) -> ManagedProcess | None:
         return self._process
+
+    @property
+    def stats(self) -> GatewayStats | None:
+        """The counts as last heard, None before the first answer of this gateway."""
+        return self._stats
+
+    def work_by(self, version: int, lanes: Mapping[str, Lane]) -> None:
+        """The lane table from now on; sent within half a second, and again to every gateway that takes over.
+
+        Until it is called the gateway keeps the table that a station before sent it.
+        """
+        self._table = LaneTable(version, dict(lanes))
 
     def view(self) -> GatewayView:
         """Down: no process. Starting: a process that has not answered yet."""
@@ -73,8 +82,16 @@ class GatewaySupervisor:
             pid=self._process.pid if self._process is not None and alive else None,
             requests=stats.requests,
             errors=stats.errors,
-            unavailable=stats.unavailable,
             detail=self._detail,
+            unavailable=stats.unavailable,
+            refused=stats.refused,
+            hints_seen=stats.hints_seen,
+            hints_rejected=stats.hints_rejected,
+            unsupported=stats.unsupported,
+            vanilla_engine=self._vanilla_upstream is not None,
+            vanilla_ok=stats.vanilla_ok if state == "serving" else None,
+            vanilla_requests=stats.vanilla_by_lane + stats.vanilla_by_hint + stats.vanilla_by_parameters,
+            vanilla_spilled=stats.vanilla_spilled,
         )
 
     async def run(self) -> None:
@@ -104,6 +121,8 @@ class GatewaySupervisor:
             "--listen", f"{host}:{self._options.port}",
             "--upstream", str(self._sockets.engine_http),
             "--control", str(self._sockets.gateway_control),
+            *(["--vanilla-upstream", str(self._vanilla_upstream)] if self._vanilla_upstream is not None else []),
+            *(["--no-speculation"] if "none" in (self._options.drafter.strip(), self._options.method) else []),
         ]  # fmt: skip
 
     def _adopt(self) -> bool:
@@ -127,29 +146,25 @@ class GatewaySupervisor:
     async def _watch(self, backoff: Backoff) -> None:
         """Until it is gone."""
         looked = 0
+        self._table_sent = None
         while self._process is not None and self._process.alive():
             if looked % round(_STATS_SECONDS / _LOOK_SECONDS) == 0:
-                self._stats = await self._ask_stats() or self._stats
+                self._stats = await self._control.stats() or self._stats
                 if self._stats is not None:
                     self._detail = ""
                     backoff.healthy(time.monotonic())
+            if self._table is not None and self._table != self._table_sent:
+                await self._send_table(self._table)
             looked += 1
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _ask_stats(self) -> GatewayStats | None:
-        # A fresh socket for each question: a REQ whose answer never came can't be asked again.
-        socket = self._context.socket(zmq.REQ)
-        socket.setsockopt(zmq.LINGER, 0)
-        try:
-            socket.connect(ipc(self._sockets.gateway_control))
-            await socket.send(b'{"get": "stats"}')
-            if not await socket.poll(_ANSWER_MS):
-                return None
-            return msgspec.json.decode(await socket.recv(), type=GatewayStats)
-        except msgspec.DecodeError:
-            return None
-        finally:
-            socket.close()
+    async def _send_table(self, table: LaneTable) -> None:
+        answer = await self._control.work_by(table)
+        if answer is None:
+            return  # it is starting, or on its way out: the next look tries again
+        self._table_sent = table
+        if answer.error is not None:
+            self._tell("gateway", f"refused the lanes of policy {table.version} and keeps those before: {answer.error}")
 
     async def _clean_up(self) -> None:
         process, self._process, self._stats = self._process, None, None

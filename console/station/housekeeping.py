@@ -28,7 +28,8 @@ FIT_SECONDS: Final = 10.0
 
 
 class Housekeeping:
-    """`alerts` is what the judge thinks now: a new list each time, for readers on other threads."""
+    """`alerts` is what the judge thinks now, `models` the step times of each engine: new objects each time, for readers
+    on other threads."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Housekeeping:
         self._retention = Retention(store.cursor(), store.path, keep)
         self._judging = Judging(store.cursor(), settings)
         self._fit_at = 0.0
-        self._models = step_models(self._reader)
+        self.models = step_models(self._reader)
         self._remarked = last_remark(self._reader)
         self._failing: dict[str, str] = {}
         self.alerts: list[Alert] = []
@@ -70,6 +71,10 @@ class Housekeeping:
         self._show()
         return answer
 
+    def fit_soon(self) -> None:
+        """Fit step times anew after the next flush: there is news for them. From any thread."""
+        self._fit_at = 0.0
+
     def save(self) -> None:
         """Before the end: what the judge knows."""
         try:
@@ -81,12 +86,12 @@ class Housekeeping:
         if time.monotonic() < self._fit_at:
             return
         self._fit_at = time.monotonic() + FIT_SECONDS
-        self._models = step_models(self._reader)
+        self.models = step_models(self._reader)
         with lock:
-            self._windows.use_models(self._models)
+            self._windows.use_models(self.models)
 
     def _judge(self) -> None:
-        self._judging.catch_up(self._models)
+        self._judging.catch_up(self.models)
         for remark in read_remarks(self._reader, self._remarked, math.inf):
             self._remarked = remark.ts
             self._tell_remark(remark.kind, remark.text)

@@ -7,11 +7,15 @@ from typing import Final
 
 import msgspec
 
+from console.station.vanilla_engine import halved, without_speculation
 from engine.launch import AUTO, EngineSpec, settled
-from engine.records import Method
+from engine.records import Method, PolicyMode
 
 OWNED_ENGINE: Final = "e0"
 """Id of the engine that the station itself starts."""
+
+VANILLA_ENGINE: Final = "v0"
+"""Id of the one without speculation, where it starts one."""
 
 
 class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,16 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Realised speedup of an engine below which the judge warns."""
     scrape: str | None = None
     """Address of the `/metrics` of a vLLM that somebody else runs: it is observed, and no engine started."""
+    policy: PolicyMode = PolicyMode(mode="adaptive", act=True)
+    """The mode that an engine of ours begins with."""
+    calibrate: float = 60.0
+    """Most seconds of calibration when an engine of ours first serves; 0 for none."""
+    confirm: float = 300.0
+    """Seconds within which the console wants a raise to be confirmed."""
+    vanilla_engine: bool = False
+    """Start a second vLLM without speculation, which serves the vanilla lane."""
+    vanilla_command: list[str] | None = None
+    """Started in its place: a stand-in, for tests of the station itself."""
     engine: bool = True
     """False: start no engine, only listen to engines that others start."""
     engine_args: list[str] = []
@@ -52,7 +66,7 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def engine_spec(self) -> EngineSpec:
         """The owned engine as asked for, its drafter decided; `engine.launch.validate` says whether it can be meant."""
-        return settled(
+        spec = settled(
             EngineSpec(
                 engine=OWNED_ENGINE,
                 model=self.model,
@@ -64,6 +78,11 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
                 extra_args=tuple(self.engine_args),
             )
         )
+        return halved(spec) if self.vanilla_engine else spec
+
+    def vanilla_spec(self) -> EngineSpec:
+        """The second engine, where `vanilla_engine` asks for one."""
+        return without_speculation(self.engine_spec(), VANILLA_ENGINE)
 
 
 class OptionsError(ValueError):

@@ -49,7 +49,8 @@ class Pictures:
         gateway = self._control.gateway.view() if self._control is not None else None
         loss = loss_view(self._recorder)
         conditions = self._conditions(views, gateway, loss, now)
-        policy = self._control.shown_policy() if self._control is not None else None
+        control = self._control
+        policy = control.shown_policy() if control is not None else None
         return Snapshot(
             station=self._station,
             number=self._number,
@@ -59,6 +60,10 @@ class Pictures:
             policy=policy.policy if policy is not None else None,
             cap=policy.cap if policy is not None else None,
             fallback=policy is not None and policy.fallback,
+            workloads=control.deciding.views() if control is not None else [],
+            unconfirmed=control.confirming.view() if control is not None else None,
+            certificate=control.drills.view(control.main_record(), now) if control is not None else None,
+            calibration=control.calibration.view() if control is not None else None,
             engines=views,
             gateway=gateway,
             store=store_view(self._recorder),

@@ -9,57 +9,38 @@ import msgspec
 
 from console.feed.protocol import PolicyResult, PolicySet
 from console.feed.server import FeedError
-from engine.policy import PolicyError, PolicyState, policy_diff
-from engine.records import ControlRecord
+from console.station.policy_answer import check_seen, controlled, result
+from console.station.unconfirmed import to_confirm, with_workload
+from engine.hints import parse_workload
+from engine.policy import PolicyError, PolicyState, WorkloadPolicy
+from store.buckets import OTHER, UNATTRIBUTED
 
 if TYPE_CHECKING:
     from console.station.station import Station
 
-OBSERVES_ONLY: Final = "this station only observes: its engine's policy is set where that was started"
+LONGEST_CONFIRM_SECONDS: Final = 86400.0
+MOST_WORKLOADS: Final = 4096
+"""As many as a gateway takes."""
 
 
 async def policy_set(station: Station, params: PolicySet, actor: str) -> PolicyResult:
     """Make another policy the station's and send it out. Raises FeedError where that can't be."""
-    if station.control is None:
-        raise FeedError("bad_params", OBSERVES_ONLY)
-    book = station.control.book
-    before = book.state
-    if params.expect is not None and params.expect != before.version:
-        raise FeedError(
-            "refused",
-            f"the policy is at version {before.version} by now, not {params.expect}: look again, then decide",
-        )
-    wanted = _changed(before, params)
+    control = controlled(station)
+    check_seen(control.book, params.expect)
+    before = control.changes.state
+    wanted = _wanted(before, params)
+    if params.confirm is not None:
+        if not 0 < params.confirm <= LONGEST_CONFIRM_SECONDS:
+            longest = f"{LONGEST_CONFIRM_SECONDS:.0f}"
+            raise FeedError("bad_params", f"confirm: must be above 0 and at most {longest} s, not {params.confirm:g}")
+        wanted = to_confirm(before, wanted, time.time() + params.confirm)
     try:
-        after = book.change(wanted)
+        return result(await control.changes.make(wanted, actor=actor, why=params.why))
     except PolicyError as error:
         raise FeedError("bad_params", str(error)) from error
-    await station.control.publisher.send_all()
-    _remember(station, before, after, actor, params.why)
-    return PolicyResult(after.version, after.policy)
 
 
-def _remember(station: Station, before: PolicyState, after: PolicyState, actor: str, why: str | None) -> None:
-    diff = policy_diff(before, after)
-    action = "mode" if "policy" in diff else next(iter(diff), "mode")
-    station.recorder.put(
-        ControlRecord(
-            ts=time.time(),
-            actor=actor,
-            action=action,
-            before=_plain(action, before),
-            after=_plain(action, after),
-            policy=after.version,
-            why=why,
-        )
-    )
-    changes = ", ".join(f"{name} {_word(old)} → {_word(new)}" for name, (old, new) in diff.items()) or "unchanged"
-    station.tell("control", f"{actor}: {changes} (policy {after.version})")
-
-
-def _changed(before: PolicyState, params: PolicySet) -> PolicyState:
-    if params.policy is not None and params.policy.mode == "adaptive":
-        raise FeedError("refused", "this version has no adaptive controller yet: use off, static:K or a schedule")
+def _wanted(before: PolicyState, params: PolicySet) -> PolicyState:
     changes: dict[str, Any] = {}
     if params.policy is not None:
         changes["policy"] = params.policy
@@ -67,16 +48,18 @@ def _changed(before: PolicyState, params: PolicySet) -> PolicyState:
         changes["cap"] = params.cap
     if params.fallback is not None:
         changes["fallback"] = params.fallback
-    return msgspec.structs.replace(before, **changes)
+    workloads = before.workloads
+    for name, lane in params.lanes.items():
+        _check_workload(name)
+        own = workloads.get(name, WorkloadPolicy())
+        workloads = with_workload(workloads, name, msgspec.structs.replace(own, lane=lane))
+    if len(workloads) > MOST_WORKLOADS:
+        raise FeedError("bad_params", f"lanes: more than {MOST_WORKLOADS} workloads can't have one of their own")
+    return msgspec.structs.replace(before, workloads=workloads, **changes)
 
 
-def _plain(action: str, state: PolicyState) -> dict[str, Any]:
-    """A control record's before and after: the mode by itself (as in design §7), other fields under their name."""
-    if action == "mode":
-        mode: dict[str, Any] = msgspec.to_builtins(state.policy)
-        return mode
-    return {action: msgspec.to_builtins(getattr(state, action))}
-
-
-def _word(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _check_workload(name: str) -> None:
+    if parse_workload(name) != name:
+        raise FeedError("bad_params", f"lanes: {name!r} can be no request's tag: see how the Live screen names it")
+    if name in (OTHER, UNATTRIBUTED):
+        raise FeedError("bad_params", f"lanes: {name!r} gathers many workloads: name one that requests are tagged with")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from console.feed.protocol import ProcessesResult, ProcessView
 from console.station.control import Control
+from console.station.engine_supervisor import EngineSupervisor
+from console.station.options import OWNED_ENGINE
 
 if TYPE_CHECKING:
     from console.station.station import Station
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 async def processes(station: Station, _: None, actor: str) -> ProcessesResult:
     sockets = station.sockets
     supervisor = station.control.supervisor if station.control is not None else None
+    vanilla = station.control.own.vanilla_http if station.control is not None else None
     return ProcessesResult(
         processes=list(_processes(station)),
         sockets={
@@ -25,6 +28,7 @@ async def processes(station: Station, _: None, actor: str) -> ProcessesResult:
             "snapshots": str(sockets.snapshots),
             "engine_http": str(sockets.engine_http),
             "gateway_control": str(sockets.gateway_control),
+            **({} if vanilla is None else {"vanilla_http": str(vanilla)}),
         },
         store=station.options.store,
         engine_log=str(supervisor.log_path) if supervisor is not None else None,
@@ -40,9 +44,13 @@ def _processes(station: Station) -> Iterator[ProcessView]:
 def _controlled(control: Control) -> Iterator[ProcessView]:
     gateway = control.gateway.view()
     yield ProcessView("gateway", gateway.pid, gateway.pid is not None, f"{gateway.state} {gateway.url}")
-    supervisor = control.supervisor
-    if supervisor is None:
-        return
-    yield ProcessView(f"engine {supervisor.engine}", supervisor.pid, supervisor.pid is not None, supervisor.state)
+    for supervisor in control.own.supervisors.values():
+        yield from _engine(supervisor)
+
+
+def _engine(supervisor: EngineSupervisor) -> Iterator[ProcessView]:
+    log = f", log {supervisor.log_path}" if supervisor.engine != OWNED_ENGINE else ""  # that one has a line of its own
+    detail = f"{supervisor.state}{log}"
+    yield ProcessView(f"engine {supervisor.engine}", supervisor.pid, supervisor.pid is not None, detail)
     for pid, name in supervisor.children().items():
         yield ProcessView(name, pid, True, f"of engine {supervisor.engine}")

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import duckdb
 
 from console.station.housekeeping import Housekeeping
+from console.station.keeping import Keeping
 from engine.frames import Announcement, Frame
 from engine.records import ControlRecord, GapRecord
 from store.attribution import IngestCounts
@@ -30,6 +31,7 @@ from store.imports.observations import Observation
 from store.ingest import Ingest
 from store.judge.judge import Judge
 from store.judge.settings import JudgeSettings
+from store.kept import read_kept
 from store.preload import preload
 from store.retention import Keep
 from store.windows import LiveWindows
@@ -59,6 +61,13 @@ class Received(NamedTuple):
     at: float
 
 
+class Remember(NamedTuple):
+    """Something to be kept under its name for the next station; the last one of a name counts."""
+
+    name: str
+    value: bytes
+
+
 class Note(NamedTuple):
     """A line for whoever reads the figures."""
 
@@ -79,7 +88,7 @@ class Told(NamedTuple):
     answer: Future[object]
 
 
-Item = Received | Broken | GapRecord | ControlRecord | Observation | Note | Told
+Item = Received | Broken | GapRecord | ControlRecord | Observation | Note | Remember | Told
 
 
 class Recorder:
@@ -105,6 +114,7 @@ class Recorder:
         self._urgent = threading.Event()
         self._queue: queue.SimpleQueue[Item | Mark] = queue.SimpleQueue()
         self._flush_at = time.monotonic() + FLUSH_SECONDS
+        self._keeping = Keeping(store.cursor())
         self.house = Housekeeping(store, windows, keep, settings, tell)
         self._thread = threading.Thread(target=self._run, name="specdeck-recorder", daemon=True)
 
@@ -125,6 +135,11 @@ class Recorder:
         before, since = self._stored_before, self.ingest.counts
         names = IngestCounts.__struct_fields__
         return IngestCounts(**{name: getattr(before, name) + getattr(since, name) for name in names})
+
+    def kept(self, name: str) -> bytes | None:
+        """What an earlier station kept under a name (`Remember`); None for nothing."""
+        with self.reading() as connection:
+            return read_kept(connection, name)
 
     def last_heard(self, engine: str) -> float | None:
         """When the store last heard of an engine, Unix seconds."""
@@ -171,6 +186,7 @@ class Recorder:
             self.ingest.close()  # rows that still waited for their sequence
         except StoreError as error:
             log.error("the last records could not be written: %s", error)
+        self._keeping.write()
         self.house.save()
         self.store.close()
 
@@ -221,6 +237,8 @@ class Recorder:
         elif isinstance(item, Note):
             now = time.time()
             self.ingest.note(item.text, now, now)
+        elif isinstance(item, Remember):
+            self._keeping.put(item.name, item.value)
         elif isinstance(item, Told):
             self._pass_on(item)
         else:
@@ -242,6 +260,7 @@ class Recorder:
                 self._tell("store", "recording again")
                 self.error = None
             self._flush_at = time.monotonic() + FLUSH_SECONDS
+            self._keeping.write()
             self.house.after_flush(self.lock)
 
     def _refused(self, error: Exception) -> None:

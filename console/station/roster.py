@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from console.station.engine_supervisor import EngineSupervisor
 from console.station.engines import KnownEngine
-from console.station.options import OWNED_ENGINE
-from console.station.policy import PolicyBook
+from console.station.policy import PolicyBook, advised
 from console.station.recorder import Broken, Received, Recorder
 from engine.frames import Announcement, Frame
 from engine.records import GapRecord
@@ -19,27 +18,29 @@ log = logging.getLogger(__name__)
 
 FORGET_AFTER_SECONDS: Final = 600.0
 
+Listener = Callable[[KnownEngine, Frame | Announcement], None]
+
 
 class Roster:
-    """All on the event loop."""
+    """All on the event loop. `supervisors`: of the engines that are ours, by id."""
 
     def __init__(
         self,
-        supervisor: EngineSupervisor | None,
+        supervisors: Mapping[str, EngineSupervisor],
         book: PolicyBook,
         recorder: Recorder,
         tell: Callable[[str, str], None],
     ) -> None:
-        self.engines: dict[str, KnownEngine] = {}
-        self._supervisor = supervisor
+        self.engines: dict[str, KnownEngine] = {engine: KnownEngine(engine, owned=True) for engine in supervisors}
+        self._supervisors = supervisors
         self._book = book
         self._recorder = recorder
         self._tell = tell
-        if supervisor is not None:
-            self.engines[OWNED_ENGINE] = KnownEngine(OWNED_ENGINE, owned=True)
+        self.listeners: list[Listener] = []
+        """Hear every message of every engine, after it was taken in here."""
 
     def supervisor_of(self, known: KnownEngine) -> EngineSupervisor | None:
-        return self._supervisor if known.owned else None
+        return self._supervisors.get(known.engine)
 
     def take(self, message: Frame | Announcement) -> None:
         """What an engine said: for the picture, and to be recorded."""
@@ -54,6 +55,8 @@ class Roster:
             self._meet(known, message.boot, now)
             self._take_announcement(known, message, now)
         self._recorder.put(Received(message, now))
+        for listener in self.listeners:
+            listener(known, message)
 
     def take_broken(self, reason: str) -> None:
         self._recorder.put(Broken(reason))
@@ -67,12 +70,10 @@ class Roster:
 
     def record_open_outages(self) -> None:
         """An engine that is down while the station ends: what is missing until now is a gap too."""
-        supervisor = self._supervisor
-        if supervisor is None or supervisor.state not in ("restarting", "failed"):
-            return
-        heard = self.engines[OWNED_ENGINE].heard
-        if heard is not None:
-            self._record_outage(OWNED_ENGINE, heard, time.time(), supervisor.last_broken or "engine down")
+        for engine, supervisor in self._supervisors.items():
+            heard = self.engines[engine].heard
+            if heard is not None and supervisor.state in ("restarting", "failed"):
+                self._record_outage(engine, heard, time.time(), supervisor.last_broken or "engine down")
 
     def _meet(self, known: KnownEngine, boot: str, now: float) -> None:
         """Another process under the same name: what lies between the two is an outage."""
@@ -93,12 +94,14 @@ class Roster:
             self._tell("engine", f"{record.engine} announced itself: {version}")
         known.take_announcement(message, now)
         if not known.owned and not self._book.chosen:
-            self._book.leave_own(record.engine, record.configured)
+            self._book.leave_own(record.engine, advised(record))
         if self._book.raise_above(message.policy):
             log.info("%s executes policy %d of another station: going on above it", record.engine, message.policy)
 
     def _known(self, engine: str) -> KnownEngine:
         known = self.engines.get(engine)
         if known is None:
-            known = self.engines[engine] = KnownEngine(engine, owned=False)
+            # Data-parallel ranks of an engine of ours: e0, e0-1, …
+            owned = engine.rpartition("-")[0] in self._supervisors
+            known = self.engines[engine] = KnownEngine(engine, owned=owned)
         return known

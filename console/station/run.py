@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from console.station.deciding_settings import BadDeciding, deciding_settings
 from console.station.events import EventLog
 from console.station.lock import StationHeld, StationLock
 from console.station.options import StationOptions
@@ -32,6 +33,10 @@ def set_up_logging() -> None:
 def run(options: StationOptions) -> int:
     """Serve until stopped. Errors go to stderr as one line."""
     set_up_logging()
+    try:
+        deciding_settings()  # whoever misspelt one shall know before an engine is started
+    except BadDeciding as error:
+        return _say(error, BAD_INPUT)
     directory = runtime_dir()
     logs = data_dir() / "logs"
     logs.mkdir(parents=True, exist_ok=True)

@@ -48,6 +48,8 @@ def engine_view(
         policy_sent=state.version,
         policy_applied=known.policy_applied,
         policy_error=known.policy_error,
+        reverted=known.reverted,
+        orphaned=known.orphaned,
         last_frame_age=None if known.heard is None else max(0.0, now - known.heard),
         restarts=max(0, known.boots - 1),
     )
@@ -67,7 +69,7 @@ def engine_view(
             async_scheduling=record.async_scheduling,
             data_parallel_size=record.data_parallel_size,
             max_model_len=record.max_model_len,
-            resolved=record.resolved,
+            resolved=known.resolved(state.policy),
         )
     return view if supervisor is None else _with_process(view, supervisor)
 

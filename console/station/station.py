@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import signal
 import time
@@ -77,6 +78,8 @@ class Station:
         self._write_state()
         tasks = {work: asyncio.create_task(self._keep(work), name=work.__qualname__) for work in self._work()}
         self.tell("station", f"station {self.id} started")
+        # Needed by the first interval: imported on the loop then, it would hold up pictures and actions.
+        await asyncio.to_thread(importlib.import_module, "scipy.special")
         await self._stopping.wait()
         await self._end(tasks)
 
