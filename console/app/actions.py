@@ -15,19 +15,21 @@ from textual.binding import Binding, BindingType
 
 from console.app.picture import Picture
 
-Context = Literal["everywhere", "live", "engine", "choose", "confirm", "leave", "page"]
+Context = Literal["everywhere", "live", "policy", "engine", "choose", "edit", "confirm", "leave", "page"]
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
     "everywhere": "Everywhere",
     "live": "Live",
+    "policy": "Policy",
     "engine": "Engine",
     "choose": "Choosing a mode",
+    "edit": "Editing a schedule",
     "confirm": "Confirming",
     "leave": "Leaving",
     "page": "Help and explanations",
 }
 
-Need = Literal["station", "write", "engine", "own_engine", "policy", "bucket"]
+Need = Literal["station", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed"]
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,27 @@ class Action:
 
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
+    Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
-        "mode", "m", "mode", "Change the mode: off, or static with a K", "everywhere", spare=3, dangerous=True,
-        needs=("station", "write", "policy", "engine"),
+        "mode", "m", "mode", "Mode: off, static, schedule, adaptive or advise", "everywhere",
+        spare=3, dangerous=True, needs=("station", "write", "policy", "engine"),
+    ),
+    Action(
+        "fallback", "f", "fallback", "Fall back to K 0 for all workloads, or end that", "everywhere", spare=3,
+        dangerous=True, needs=("station", "write", "policy"),
+    ),
+    Action(
+        "cap_down", "minus", "cap", "Operator's cap one down, at once",
+        "everywhere", spare=7, display="-", needs=("station", "write", "policy", "engine"),
+    ),
+    Action(
+        "cap_up", "plus", "cap", "Operator's cap one up; past the maximum none", "everywhere",
+        spare=7, dangerous=True, display="+", needs=("station", "write", "policy", "engine"),
+    ),
+    Action(
+        "undo", "u", "undo", "Undo the newest change, or the marked one", "everywhere",
+        spare=3, dangerous=True, needs=("station", "write", "policy"),
     ),
     Action("pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
@@ -85,7 +104,24 @@ _ALL: Final[tuple[Action, ...]] = (
         "sort_again", "S", "sort again", "Sort by the same column again", "live", shown=False, display="S",
         needs=("bucket",),
     ),
+    Action(
+        "bucket_lane", "l", "lane", "Selected workload into the vanilla lane, or out", "live", spare=5,
+        dangerous=True, needs=("station", "write", "policy", "bucket"),
+    ),
     Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
+    Action(
+        "keep", "y", "confirm raise", "Confirm the raise that waits, so that it stays", "policy", spare=0,
+        needs=("station", "write", "policy", "unconfirmed"),
+    ),
+    Action(
+        "edit_schedule", "e", "schedule", "Edit the draft schedule, previewed as you type", "policy", spare=4,
+        dangerous=True, needs=("station", "write", "policy", "engine"),
+    ),
+    Action(
+        "lane", "l", "lane", "Selected workload into the vanilla lane, or out", "policy", spare=4,
+        dangerous=True, needs=("station", "write", "policy", "workload"),
+    ),
+    Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
@@ -93,6 +129,8 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
     Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
     Action("cancel_choice", "escape", "cancel", "Change nothing", "choose", display="esc"),
+    Action("submit", "enter", "next", "Take the schedule; asks before it is applied", "edit"),
+    Action("cancel_edit", "escape", "cancel", "Change nothing", "edit", display="esc"),
     Action("confirm", "y", "yes, do it", "Do it", "confirm"),
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),
@@ -183,6 +221,15 @@ def _needs_bucket(picture: Picture) -> str | None:
     return None if picture.snapshot is not None and picture.snapshot.buckets else "there is no bucket yet"
 
 
+def _needs_workload(picture: Picture) -> str | None:
+    return None if picture.snapshot is not None and picture.snapshot.workloads else "there is no workload yet"
+
+
+def _needs_unconfirmed(picture: Picture) -> str | None:
+    waits = picture.snapshot is not None and picture.snapshot.unconfirmed is not None
+    return None if waits else "no raise waits to be confirmed"
+
+
 _CHECKS: Final = {
     "station": _needs_station,
     "write": _needs_write,
@@ -190,4 +237,6 @@ _CHECKS: Final = {
     "own_engine": _needs_own_engine,
     "policy": _needs_policy,
     "bucket": _needs_bucket,
+    "workload": _needs_workload,
+    "unconfirmed": _needs_unconfirmed,
 }

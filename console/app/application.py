@@ -21,11 +21,11 @@ from console.app.guard import guarded
 from console.app.live_screen import LiveScreen
 from console.app.outcome import Intent, Outcome
 from console.app.picture import Link, Picture
+from console.app.policy_desk import PolicyDesk
 from console.app.themes import DARK, THEMES, Palette, next_theme
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
-from console.feed.protocol import Method, PolicyResult, PolicySet
-from engine.records import PolicyMode
+from console.feed.protocol import Method
 
 TICK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
@@ -36,6 +36,12 @@ OnDisconnect = Callable[[], str | None]
 
 Returns one line for the operator about what it does, or None.
 """
+
+
+def _policy_screen() -> Screen[None]:
+    from console.app.policy_screen import PolicyScreen
+
+    return PolicyScreen()
 
 
 def _engine_screen() -> Screen[None]:
@@ -50,7 +56,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
-    MODES: ClassVar = {"live": LiveScreen, "engine": _engine_screen}
+    MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "engine": _engine_screen}
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings("everywhere")
 
     def __init__(
@@ -67,6 +73,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         self.feed = feed
         self.keymap: dict[str, str] = keymap or {}
         """The operator's own keys by action id."""
+        self.desk = PolicyDesk(self)
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
@@ -112,6 +119,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         if isinstance(update, Silence):
             self._missed(update)
         elif self.picture.paused_since is None:
+            self.desk.see(update)
             self._set(link=self._connected(), snapshot=update)
         else:
             self._set(link=self._connected())
@@ -184,6 +192,9 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def action_live(self) -> None:
         self.switch_mode("live")
 
+    def action_policy(self) -> None:
+        self.switch_mode("policy")
+
     def action_engine(self) -> None:
         self.switch_mode("engine")
 
@@ -203,41 +214,24 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
 
     @guarded
     def action_mode(self) -> None:
-        from console.app.dialogs import ModeDialog
+        self.desk.mode()
 
-        snapshot = self.picture.snapshot
-        assert snapshot is not None  # guarded: an engine serves, …
-        assert snapshot.policy is not None  # … by a policy of ours
-        max_k = max(engine.max_k or 0 for engine in self.picture.serving)
-        self.push_screen(ModeDialog(snapshot.policy, max_k), self._confirm_mode)
+    @guarded
+    def action_fallback(self) -> None:
+        self.desk.fallback()
 
-    def _confirm_mode(self, chosen: PolicyMode | None) -> None:
-        from console.app.dialogs import ConfirmDialog, mode_change
+    @guarded
+    def action_cap_down(self) -> None:
+        self.desk.cap(-1)
 
-        snapshot = self.picture.snapshot
-        if chosen is None or snapshot is None or snapshot.policy is None or snapshot.policy_version is None:
-            return
-        before = snapshot.policy
-        if (chosen.mode, chosen.k) == (before.mode, before.k):
-            self.tell("That is the mode already; nothing was changed.")
-            return
-        running = sum(engine.running or 0 for engine in self.picture.serving)
-        expected = snapshot.policy_version
+    @guarded
+    def action_cap_up(self) -> None:
+        self.desk.cap(1)
 
-        def confirmed(yes: bool | None) -> None:
-            if yes:
-                self._set_mode(chosen, expected)
-
-        self.push_screen(ConfirmDialog(mode_change(before, chosen, running)), confirmed)
-
-    @work(group="act", exit_on_error=False)
-    async def _set_mode(self, mode: PolicyMode, expected: int) -> None:
-        try:
-            result = await self.feed.request("policy_set", PolicySet(policy=mode, expect=expected), PolicyResult, 10.0)
-        except FeedError as error:
-            self.tell(f"mode not changed: {error.message}", severity="warning")
-        else:
-            self.tell(f"policy {result.version} sent")
+    @guarded
+    def action_undo(self) -> None:
+        screen = self.screen
+        self.desk.undo(screen.marked_change if isinstance(screen, DeckScreen) else None)
 
     def action_leave(self) -> None:
         from console.app.dialogs import LeaveDialog

@@ -11,7 +11,7 @@ from typing import Final
 
 from console.app import charts, numbers
 from console.app.spans import Line, Role, Span, clean, left, right
-from console.feed.messages import AlertView, BucketView
+from console.feed.messages import AlertView, BucketView, WorkloadView
 from store.figures import BucketKey, Figures
 
 IDLE_SECONDS: Final = 60.0
@@ -25,6 +25,8 @@ class RowFacts:
     bucket: BucketView
     now: float
     alert: AlertView | None = None
+    workload: WorkloadView | None = None
+    """What the policy holds for its workload, where the station says so."""
 
     @property
     def idle(self) -> float:
@@ -58,6 +60,9 @@ def state_of(facts: RowFacts) -> tuple[str, str, Role]:
     if facts.alert is not None:
         glyph, role = ("■", "critical") if facts.alert.severity == "critical" else ("▲", "warn")
         return glyph, clean(facts.alert.kind), "critical" if role == "critical" else "warn"
+    held = _held(facts)
+    if held is not None:
+        return held
     if facts.is_idle:
         return "○", f"idle {numbers.duration(facts.idle)}", "dim"
     if figures.drafted == 0 and figures.decode_rows:
@@ -68,6 +73,17 @@ def state_of(facts: RowFacts) -> tuple[str, str, Role]:
         "blind": ("○", "blind", "dim"),
         "calibrating": ("◐", "calibrating", "accent"),
     }[figures.state]  # type: ignore[return-value]
+
+
+def _held(facts: RowFacts) -> tuple[str, str, Role] | None:
+    """The workload is in the vanilla lane, or tier 2 has turned speculation off for it."""
+    workload = facts.workload
+    if workload is None or (workload.lane != "vanilla" and not workload.fallback):
+        return None
+    if workload.lane == "vanilla":
+        return "⇥", "lane", "fallback"
+    since = "" if workload.since is None else f" {numbers.brief(facts.now - workload.since)}"
+    return "◆", f"fallback{since}", "fallback"
 
 
 def make_columns(max_k: int, several_versions: bool) -> list[Column]:
@@ -295,4 +311,6 @@ def _version(facts: RowFacts, width: int) -> Line:
 
 def _state(facts: RowFacts, width: int) -> Line:
     _, word, role = state_of(facts)
+    if len(word) > width:
+        word = word.split()[0]
     return ((left(word, width), "dim" if role == "ok" else role),)

@@ -13,6 +13,7 @@ from console.app.line_view import LineView
 from console.app.picture import Picture
 from console.app.spans import EMPTY, Line
 from console.app.statusline import alert_line, key_line, status_line
+from console.feed.protocol import HistoryEntry
 
 if TYPE_CHECKING:
     from console.app.application import SpecdeckApp
@@ -37,6 +38,11 @@ class DeckScreen(Screen[None]):
         yield LineView(id="alerts")
         yield LineView(id="keys")
         yield LineView(id="too-small")
+
+    @property
+    def marked_change(self) -> HistoryEntry | None:
+        """The line of the policy's history that `u` is about, None for the newest change."""
+        return None
 
     def body(self) -> ComposeResult:
         """The widgets between the status line and the alert line."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,24 +13,17 @@ from textual.widgets.option_list import Option
 
 from console.app import actions, numbers
 from console.app.actions import ACTIONS, key_name, unmet
+from console.app.change import Change, change_lines
 from console.app.guard import guarded
 from console.app.line_view import LineView
 from console.app.outcome import Outcome
 from console.app.panel import Panel
 from console.app.picture import Picture
-from console.app.spans import EMPTY, Line, clean, wrap
+from console.app.policy_words import mode_words, same_mode
+from console.app.schedule_text import to_line
+from console.app.spans import EMPTY, Line, clean, clip, wrap
 from engine.records import PolicyMode
-
-
-@dataclass(frozen=True)
-class Change:
-    """Something about to be done: what is, what will be, what that means, and the way back."""
-
-    title: str
-    before: str
-    after: str
-    effects: Sequence[str] = field(default_factory=list)
-    undo: str = ""
+from engine.schedule import DraftSchedule, parse_schedule
 
 
 class ModeDialog(ModalScreen[PolicyMode | None]):
@@ -40,10 +31,12 @@ class ModeDialog(ModalScreen[PolicyMode | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings("choose")
 
-    def __init__(self, current: PolicyMode, max_k: int) -> None:
+    def __init__(self, current: PolicyMode, max_k: int, schedule: DraftSchedule | None) -> None:
+        """`schedule`: the one in force or used last, None where none is known."""
         super().__init__()
         self._current = current
-        self._modes = [PolicyMode(mode="off"), *(PolicyMode(mode="static", k=k) for k in range(1, max_k + 1))]
+        self._max_k = max_k
+        self._modes = offered_modes(max_k, schedule)
 
     def compose(self) -> ComposeResult:
         with Panel(classes="dialog"):
@@ -52,12 +45,10 @@ class ModeDialog(ModalScreen[PolicyMode | None]):
 
     def on_mount(self) -> None:
         self.query_one(Panel).caption("Mode", "↑ ↓ choose · enter next · esc cancel")
-        now: Line = (("now  ", "dim"), (numbers.mode(self._current), "bright"))
+        now: Line = (("now  ", "dim"), (clean(mode_words(self._current)), "bright"))
         self.query_one(LineView).show(lambda width, height: [now, EMPTY])
         modes = self.query_one(OptionList)
-        modes.highlighted = next(
-            (index for index, mode in enumerate(self._modes) if _same(mode, self._current)), len(self._modes) - 1
-        )
+        modes.highlighted = next((index for index, mode in enumerate(self._modes) if same_mode(mode, self._current)), 0)
         modes.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -70,11 +61,32 @@ class ModeDialog(ModalScreen[PolicyMode | None]):
         self.dismiss(None)
 
     def _option(self, mode: PolicyMode) -> Option:
-        what = (
-            "nothing is drafted" if mode.mode == "off" else f"at most {mode.k} draft token{'s' * (mode.k != 1)} a step"
-        )
-        mark = "●" if _same(mode, self._current) else "○"
-        return Option(Content.assemble(f"{mark} {numbers.mode(mode):<10}", (what, "$dim")))
+        mark = "●" if same_mode(mode, self._current) else "○"
+        name = numbers.mode(mode)
+        if mode.mode == "adaptive" and mode.schedule is not None:
+            name += " within"
+        return Option(Content.assemble(f"{mark} {name:<16}", (_what(mode, self._max_k), "$dim")))
+
+
+def offered_modes(max_k: int, schedule: DraftSchedule | None) -> list[PolicyMode]:
+    """The modes to choose from: those with a schedule only where one is known."""
+    modes = [PolicyMode(mode="off"), *(PolicyMode(mode="static", k=k) for k in range(1, max_k + 1))]
+    if schedule is not None:
+        modes.append(PolicyMode(mode="schedule", schedule=list(schedule)))
+        modes += [PolicyMode(mode="adaptive", schedule=list(schedule), act=act) for act in (True, False)]
+    modes += [PolicyMode(mode="adaptive", act=act) for act in (True, False)]
+    return modes
+
+
+def _what(mode: PolicyMode, max_k: int) -> str:
+    """What a mode does, short enough for its line."""
+    if mode.schedule is not None:
+        return clip(to_line(parse_schedule(mode.schedule)), 38)
+    if mode.mode == "adaptive":
+        return "the controller sets K" if mode.act else f"it only advises; K {max_k} executes"
+    if mode.mode == "off":
+        return "nothing is drafted"
+    return f"at most {mode.k} draft token{'s' * (mode.k != 1)} a step"
 
 
 class ConfirmDialog(ModalScreen[bool]):
@@ -91,7 +103,8 @@ class ConfirmDialog(ModalScreen[bool]):
             yield LineView(id="change")
 
     def on_mount(self) -> None:
-        self.query_one(Panel).caption(self._change.title)
+        short = self.app.size.height < 22  # the end of a long change would not be seen
+        self.query_one(Panel).caption(self._change.title, "y yes, do it · esc no" if short else "")
         self.query_one(LineView).show(lambda width, height: change_lines(self._change, width))
 
     def action_confirm(self) -> None:
@@ -129,34 +142,6 @@ class LeaveDialog(ModalScreen[Outcome | None]):
         self.dismiss(None)
 
 
-def mode_change(before: PolicyMode, after: PolicyMode, running: int) -> Change:
-    """What another mode does, in words."""
-    if after.mode == "off":
-        effect = "No sequence drafts any more. The drafter stays loaded, so this is K=0, not vanilla."
-    else:
-        effect = f"Every sequence drafts at most {after.k} token{'s' * (after.k != 1)} a step."
-    return Change(
-        title="Change the mode",
-        before=numbers.mode(before),
-        after=numbers.mode(after),
-        effects=[effect, f"It holds from the next step on, for the {running} running sequences too."],
-        undo=f"m, then {numbers.mode(before)}",
-    )
-
-
-def change_lines(change: Change, width: int) -> list[Line]:
-    lines: list[Line] = [
-        (("before  ", "dim"), (clean(change.before), "text")),
-        (("after   ", "dim"), (clean(change.after), "bright")),
-        EMPTY,
-    ]
-    for effect in change.effects:
-        lines += [((text, "text"),) for text in wrap(clean(effect), width)]
-    lines += [EMPTY, (("undo    ", "dim"), (clean(change.undo), "text")), EMPTY]
-    lines.append((("y", "key"), (" yes, do it    ", "text"), ("esc", "key"), (" no", "text")))
-    return lines
-
-
 def leave_lines(picture: Picture, width: int) -> list[Line]:
     """The choices of leaving, with what each means now."""
     where = f" on {clean(picture.base_url)}" if picture.base_url else ""
@@ -181,7 +166,3 @@ def leave_lines(picture: Picture, width: int) -> list[Line]:
         lines.append(EMPTY)
     lines.append(((key_name(ACTIONS["stay"]), "key"), ("  stay", "bright")))
     return lines
-
-
-def _same(one: PolicyMode, other: PolicyMode) -> bool:
-    return one.mode == other.mode and (one.mode != "static" or one.k == other.k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console.app import numbers
 from console.app.picture import Picture
+from console.app.policy_columns import UNKNOWN, column_reasons, column_row, column_titles, policy_versions
 from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, cut, fit, left, wrap
 from console.app.startup import phase_line
 from console.app.statusline import short_version
@@ -23,8 +24,6 @@ GATEWAY_STATES: dict[str, tuple[str, Role]] = {
     "starting": ("◐", "accent"),
     "down": ("■", "critical"),
 }
-
-_UNKNOWN: Line = ((left("   policy", 14), "dim"), ("unknown, as is executed K: this engine is only observed", "text"))
 
 
 def engine_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
@@ -48,7 +47,7 @@ def _engine(engine: EngineView, picture: Picture, width: int, roomy: bool) -> li
     lines += _what_runs(engine, width)
     blank = [EMPTY] if roomy else []
     observed = picture.snapshot is not None and picture.snapshot.policy is None
-    lines += [*blank, *([_UNKNOWN] if observed else _three_columns(engine, width))]
+    lines += [*blank, *([UNKNOWN] if observed else _three_columns(engine, width))]
     if engine.phases:
         lines += [*blank, (*_label("start-up"), *cut(phase_line(engine), max(0, width - 14)))]
     return [*lines, *blank]
@@ -97,42 +96,12 @@ def _what_runs(engine: EngineView, width: int) -> list[Line]:
 
 
 def _three_columns(engine: EngineView, width: int) -> list[Line]:
-    """Configured | resolved | executed; where two neighbours differ the later one is bright, with the reason below."""
-    configured, resolved = numbers.mode(engine.configured), numbers.mode(engine.resolved)
-    executed = numbers.ABSENT if engine.executed_k is None else f"K {engine.executed_k}"
-    limit = f" set by {clean(engine.executed_limit)}" if engine.executed_limit and engine.executed_k is not None else ""
-    changed = engine.resolved is not None and engine.configured is not None and resolved != configured
-    cell = max(14, min(30, (width - 14) // 3))
-    bad: Role = "critical" if engine.mismatch else "bright"
-    lines: list[Line] = [
-        (*_label("policy"), *(((left(name, cell)), "dim") for name in ("configured", "resolved", "executed"))),
-        (
-            *_label(""),
-            (left(configured, cell), "bright"),
-            (left(resolved, cell), "warn" if changed else "bright"),
-            (executed, bad),
-            (limit, "dim"),
-        ),
+    return [
+        column_titles(width),
+        column_row(engine, width),
+        *column_reasons(engine, width),
+        policy_versions(engine),
     ]
-    reasons = [engine.resolved.reason if engine.resolved is not None else None, engine.mismatch, engine.policy_error]
-    roles: list[Role] = ["warn", "critical", "critical"]
-    for reason, role in zip(reasons, roles, strict=True):
-        if reason:
-            lines += [
-                (*_label(""), (f"{'≠ ' if row == 0 else '  '}{text}", role))
-                for row, text in enumerate(wrap(clean(reason), max(20, width - 16)))
-            ]
-    lines.append(_versions(engine))
-    return lines
-
-
-def _versions(engine: EngineView) -> Line:
-    if engine.policy_sent is None:
-        return (*_label(""), ("no policy sent yet", "dim"))
-    if engine.policy_applied == engine.policy_sent:
-        return (*_label(""), (f"version {engine.policy_sent}, applied", "dim"))
-    applied = "none" if engine.policy_applied is None else str(engine.policy_applied)
-    return (*_label(""), (f"version {engine.policy_sent} sent, {applied} applied so far", "accent"))
 
 
 def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:

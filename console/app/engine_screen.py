@@ -108,7 +108,8 @@ class EngineScreen(DeckScreen):
 
     @guarded
     def action_restart(self) -> None:
-        from console.app.dialogs import Change, ConfirmDialog
+        from console.app.change import Change
+        from console.app.dialogs import ConfirmDialog
 
         engine = next(engine for engine in self.deck.picture.engines if engine.owned)
         cut = (engine.running or 0) + (engine.waiting or 0)

@@ -87,7 +87,11 @@ class LiveScreen(DeckScreen):
 
     def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
-        self._rows = [RowFacts(bucket, snapshot.ts, alerts.get(bucket.key)) for bucket in snapshot.buckets]
+        held = {view.name: view for view in snapshot.workloads}
+        self._rows = [
+            RowFacts(bucket, snapshot.ts, alerts.get(bucket.key), held.get(bucket.key.workload or ""))
+            for bucket in snapshot.buckets
+        ]
         shown = self._order.arrange(self._rows)
         max_k = max([engine.max_k or 0 for engine in snapshot.engines] or [0]) or 4
         several = len({bucket.key.model_version for bucket in snapshot.buckets}) > 1
@@ -185,6 +189,12 @@ class LiveScreen(DeckScreen):
     def action_sort_again(self) -> None:
         self._order.sort(self._order.sorted_by or self._order.next_sort(), self._rows)
         self.show(self.deck.picture)
+
+    @guarded
+    def action_bucket_lane(self) -> None:
+        bucket = self.selected
+        if bucket is not None and bucket.key.workload is not None:
+            self.deck.desk.lane(bucket.key.workload)
 
     def action_back(self) -> None:
         self._order.reset()

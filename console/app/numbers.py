@@ -69,6 +69,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
+def brief(seconds: float) -> str:
+    """The same in three cells mostly: `42s`, `12m`, `3h`."""
+    return duration(seconds).replace("min", "m").replace(" ", "")
+
+
+def countdown(seconds: float) -> str:
+    """What is left of a time, to the second: `4:31`, `1:02:03`."""
+    left = max(0, round(seconds))
+    hours, minutes_left = divmod(left // 60, 60)
+    return f"{hours}:{minutes_left:02}:{left % 60:02}" if hours else f"{minutes_left}:{left % 60:02}"
+
+
 def clock(ts: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(ts))
 

@@ -81,6 +81,8 @@ def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width
             lines.append(((f"  {name}", "key"), (f"{action.description}{asks}", "text" if why is None else "dim")))
             if why is not None:
                 lines.append(((f"           not now: {why.split(': ', 1)[1]}", "dim"),))
+        if part == "policy":
+            lines.append((("  ↑ ↓      ", "key"), ("Go along the workloads and on into the history; or click", "text")))
         if part == "live":
             lines.append((("  ↑ ↓      ", "key"), ("Select a bucket; page up, page down, home, end; or click", "text")))
         lines.append(EMPTY)
@@ -99,7 +101,7 @@ def _legend() -> list[Line]:
 
 _SIGNS: Final[tuple[tuple[tuple[str, Role, str], ...], ...]] = (
     (("●", "ok", "ok"), ("◐", "accent", "calibrating"), ("○", "dim", "few, idle or nothing drafted")),
-    (("▲", "warn", "warning"), ("■", "critical", "critical"), ("◆", "fallback", "fallback")),
+    (("▲", "warn", "warning"), ("■", "critical", "critical"), ("◆", "fallback", "fallback"), ("⇥", "fallback", "lane")),
     (("α", "alpha", "acceptance rate"), ("±", "dim", "half its 95 % interval")),
     (("AL", "dim", "mean acceptance length"), ("n", "dim", "sequences in the window")),
     (("K", "k", "draft length"), ("01234", "k", "share of decode rows at each K")),

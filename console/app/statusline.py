@@ -119,13 +119,17 @@ def _mode(snapshot: Snapshot) -> Line:
     mark: Line = ((" applying…", "accent"),) if waiting else EMPTY
     cap: Line = ((f" cap {snapshot.cap}", "warn"),) if snapshot.cap is not None else EMPTY
     fallback: Line = ((" ◆ fallback", "fallback"),) if snapshot.fallback else EMPTY
-    return ((numbers.mode(snapshot.policy), "bright"), *cap, *fallback, *mark)
+    waits: Line = EMPTY
+    if snapshot.unconfirmed is not None:
+        waits = ((f" ◔ {numbers.countdown(snapshot.unconfirmed.confirm_by - snapshot.ts)}", "accent"),)
+    return ((numbers.mode(snapshot.policy), "bright"), *cap, *fallback, *waits, *mark)
 
 
 def _executed(picture: Picture) -> Line:
     """`K 4`, or `K 4→1 ▼` when what is executed is not what was configured."""
     assert picture.snapshot is not None
-    executed = sorted({engine.executed_k for engine in picture.serving if engine.executed_k is not None})
+    drafting = [engine for engine in picture.serving if engine.max_k != 0]  # one without speculation is always at 0
+    executed = sorted({engine.executed_k for engine in drafting if engine.executed_k is not None})
     if not executed:
         return EMPTY
     shown = f"{executed[0]}" if len(executed) == 1 else f"{executed[0]}–{executed[-1]}"

@@ -10,11 +10,12 @@ from textual.pilot import Pilot
 
 from console.app.application import SpecdeckApp
 from console.app.live_screen import LiveScreen
+from console.app.policy_screen import PolicyScreen
 from console.feed.client import Update
 from tests.console import scenes
 from tests.console.memory_feed import MemoryFeed
 
-WIDE, NARROW = (120, 36), (80, 24)
+WIDE, NARROW, LARGE = (120, 36), (80, 24), (200, 50)
 
 
 def make_app(*updates: Update, **options: Any) -> tuple[SpecdeckApp, MemoryFeed]:
@@ -33,16 +34,24 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
 
 
 async def settled(pilot: Pilot[Any]) -> None:
-    """Wait until everything the feed said is drawn, the charts included."""
+    """Wait until everything the feed said is drawn, charts and history included."""
     app = pilot.app
     assert isinstance(app, SpecdeckApp)
-    feed = app.feed
+    await until(pilot, lambda: _all_drawn(app))
+
+
+def _all_drawn(app: SpecdeckApp) -> bool:
+    feed, screen = app.feed, app.screen
     assert isinstance(feed, MemoryFeed)
-    await until(pilot, lambda: feed.taken_in)
-    screen = app.screen
-    if isinstance(screen, LiveScreen) and app.picture.snapshot and app.picture.snapshot.buckets and feed.connected:
-        await until(pilot, lambda: not screen.query_one("#charts").display or screen.has_series)
-    await pilot.pause()
+    if not feed.taken_in:
+        return False
+    if app.picture.snapshot is None or not feed.connected:
+        return True
+    if isinstance(screen, PolicyScreen):
+        return screen.has_history
+    if isinstance(screen, LiveScreen) and app.picture.snapshot.buckets:
+        return not screen.query_one("#charts").display or screen.has_series
+    return True
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 For tests of the feed client, and by hand to look at the console:
 
-    python -m tests.console.fake_station DIR [--buckets N] [--scene live|starting|empty|alerting|mismatched]
+    python -m tests.console.fake_station DIR [--buckets N] [--scene NAME]
     python -m tests.console.fake_station DIR --console     # the console on such a station, from another terminal
 """
 
@@ -20,8 +20,8 @@ import zmq
 import zmq.asyncio
 from msgspec.structs import replace
 
-from console.feed.messages import FEED_VERSION, Snapshot
-from console.feed.protocol import ErrorObject, Hello, LogChunk, PolicyResult, Reply, Request
+from console.feed.messages import FEED_VERSION, Snapshot, UnconfirmedView
+from console.feed.protocol import ErrorObject, Hello, History, LogChunk, PolicyResult, PolicySet, Reply, Request
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
 from tests.console import scenes
@@ -32,11 +32,14 @@ SCENES = {
     "empty": scenes.no_bucket,
     "alerting": scenes.alerting,
     "mismatched": scenes.mismatched,
+    "calm": scenes.calm,
+    "troubled": scenes.troubled,
+    "observed": scenes.observed,
 }
 
 
 class FakeStation:
-    """Answers `hello`, `series`, `engine_log`, `policy_set`, `engine_restart`; `mute` answers nothing."""
+    """Answers `hello`, `series`, `engine_log`, `engine_restart` and the policy's methods; `mute` answers nothing."""
 
     def __init__(self, directory: Path, *, name: str = "s1", interval: float = 0.25) -> None:
         self.sockets = Sockets(directory)
@@ -47,6 +50,8 @@ class FakeStation:
         self.mute = False
         self.version = FEED_VERSION
         self.policy, self.policy_version = PolicyMode(mode="static", k=4), 3
+        self.changed: dict[str, Any] = {}
+        """Fields of the snapshot that a change of the policy has set."""
         self._scene = scenes.live
         self._buckets: int | None = None
         self._context = zmq.asyncio.Context()
@@ -75,6 +80,7 @@ class FakeStation:
         shift = now - scenes.NOW
         scene = self._scene()
         buckets = scene.buckets if self._buckets is None else scenes.many_buckets(self._buckets, now / 7)
+        waits = scene.unconfirmed and replace(scene.unconfirmed, confirm_by=scene.unconfirmed.confirm_by + shift)
         moved = [
             replace(
                 bucket,
@@ -106,10 +112,19 @@ class FakeStation:
             number=self._number,
             ts=now,
             started=scene.started + shift,
-            policy=self.policy,
-            policy_version=self.policy_version,
+            **({"policy": self.policy, "policy_version": self.policy_version} if scene.policy is not None else {}),
+            **{"unconfirmed": waits, **self.changed},
             buckets=moved,
             engines=engines,
+            workloads=[
+                replace(
+                    view,
+                    since=view.since + shift if view.since else None,
+                    next_try=view.next_try + shift if view.next_try else None,
+                )
+                for view in scene.workloads
+            ],
+            certificate=scene.certificate and replace(scene.certificate, ts=scene.certificate.ts + shift),
             alerts=[replace(alert, started=alert.started + shift) for alert in scene.alerts],
             events=[replace(event, ts=event.ts + shift) for event in scene.events],
             tokens_per_second=sum(bucket.figures.tokens_per_second or 0.0 for bucket in moved),
@@ -141,14 +156,30 @@ class FakeStation:
         elif request.method == "policy_set":
             if request.params.get("expect") != self.policy_version:
                 return Reply(id=request.id, error=ErrorObject("refused", "the policy has changed in the meantime"))
-            self.policy = msgspec.convert(request.params["policy"], PolicyMode)
-            self.policy_version += 1
+            result = self._set(msgspec.convert(request.params, PolicySet))
+        elif request.method == "policy_confirm":
+            self.changed["unconfirmed"] = None
             result = PolicyResult(self.policy_version, self.policy)
+        elif request.method == "policy_history":
+            result = History(scenes.history())
         elif request.method == "engine_restart":
             result = None
         else:
             return Reply(id=request.id, error=ErrorObject("unknown_method", f"no method {request.method}"))
         return Reply(id=request.id, result=msgspec.Raw(msgspec.msgpack.encode(result)))
+
+    def _set(self, params: PolicySet) -> PolicyResult:
+        before, self.policy_version = self.policy, self.policy_version + 1
+        self.policy = params.policy or before
+        if params.cap is not msgspec.UNSET:
+            self.changed["cap"] = params.cap
+        if params.fallback is not None:
+            self.changed["fallback"] = params.fallback
+        if params.confirm is not None:
+            self.changed["unconfirmed"] = UnconfirmedView(confirm_by=time.time() + params.confirm, reverts_to=before)
+        return PolicyResult(
+            self.policy_version, self.policy, self.changed.get("cap"), self.changed.get("fallback", False)
+        )
 
     def _log(self, offset: int) -> LogChunk:
         text = (

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from console.feed.client import FeedError, Silence, Update
-from console.feed.protocol import LogChunk, Method, PolicyResult
+from console.feed.protocol import History, LogChunk, Method, PolicyResult
 from engine.records import PolicyMode
 from tests.console import scenes
 
@@ -27,6 +27,8 @@ class MemoryFeed:
         self._last: Update | None = None
         self.log = LogChunk("~/.local/share/specdeck/logs/e0.log", scenes.LOG, len(scenes.LOG))
         self.asked: list[tuple[str, Any]] = []
+        self.history = scenes.history()
+        self.no_history: FeedError | None = None
         self.refusal: FeedError | None = None
 
     @property
@@ -60,10 +62,21 @@ class MemoryFeed:
             answer: Any = scenes.series(scenes.BucketKey(*built["key"]), built["points"], built["seconds"])
         elif method == "engine_log":
             answer = self.log if built["offset"] != self.log.offset else LogChunk(self.log.path, "", self.log.offset)
+        elif method == "policy_history":
+            if self.no_history is not None:
+                raise self.no_history
+            answer = History(self.history)
         elif self.refusal is not None:
             raise self.refusal
         elif method == "policy_set":
-            answer = PolicyResult(4, PolicyMode(**built["policy"]))
+            answer = self._policy(built)
+        elif method in ("policy_undo", "policy_confirm"):
+            answer = self._policy({"expect": built.get("expect") or built["version"]})
         else:
             answer = None
         return answer  # type: ignore[no-any-return]
+
+    def _policy(self, built: dict[str, Any]) -> PolicyResult:
+        """What a station answers that had nothing but the version that was expected."""
+        policy = msgspec.convert(built.get("policy") or {"mode": "static", "k": 4}, PolicyMode)
+        return PolicyResult(built["expect"] + 1, policy, built.get("cap"), bool(built.get("fallback")))

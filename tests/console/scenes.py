@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from console.feed.messages import (
     AlertView,
     BucketView,
+    CertificateView,
     EngineView,
     Event,
     GatewayView,
@@ -18,7 +19,10 @@ from console.feed.messages import (
     Series,
     Snapshot,
     StoreView,
+    UnconfirmedView,
+    WorkloadView,
 )
+from console.feed.protocol import HistoryEntry
 from engine.records import PolicyMode
 from store.figures import BucketKey, Figures, SeriesPoint, Window
 
@@ -28,6 +32,7 @@ NOW = 1_790_000_100.0
 VERSION = "SmolLM2-135M-Instruct+ngram/ngram@vllm-0.32.0"
 HOSTILE = "[bold red]x[/]'; DROP TABLE steps;--"
 STATIC_4 = PolicyMode(mode="static", k=4)
+SCHEDULE = PolicyMode(mode="schedule", schedule=[(1, 4, 4), (5, 12, 1), (13, 32, 0)])
 
 
 def key(workload: str, context: str = "0-512", temperature: str = "0", version: str = VERSION) -> BucketKey:
@@ -259,6 +264,84 @@ def mismatched() -> Snapshot:
         policy_applied=2,
     )
     return live(engines=[odd])
+
+
+def workloads() -> list[WorkloadView]:
+    return [
+        WorkloadView(name="code", k=3, running=3, why="K 2 → 3: predicted +6 %, saw +5 ±3 %"),
+        WorkloadView(name="repeat", k=4, running=2),
+        WorkloadView(name="chat", k=1, running=2),
+        WorkloadView(name=HOSTILE, running=0),
+    ]
+
+
+def fallen_workloads() -> list[WorkloadView]:
+    """One in tier-2 fallback, one in the vanilla lane, one that the controller would change if it might."""
+    creative = WorkloadView(
+        name="creative", k=0, fallback=True, since=NOW - 240, next_try=NOW + 32, running=1,
+        why="its marginal gain at K = 1 is at most 0.94 over 5 min (812 steps): K = 0 for it",
+    )  # fmt: skip
+    code, repeat, chat, hostile = workloads()
+    chat = replace(chat, advice="K 1 → 2, predicted +4 %")
+    return [replace(code, k=3), replace(repeat, k=3, lane="vanilla"), chat, creative, hostile]
+
+
+def history() -> list[HistoryEntry]:
+    """Newest first. What a later change of the same thing has overtaken can't be undone alone."""
+    static_4, static_2 = {"mode": "static", "k": 4}, {"mode": "static", "k": 2}
+    return [
+        HistoryEntry(
+            ts=NOW - 60, actor="operator", action="mode", before=static_2, after=static_4, policy=3,
+            text="14:14 operator: mode static:2 → static:4", undoable=True,
+        ),
+        HistoryEntry(
+            ts=NOW - 540, actor="policy", action="k", workload="code", before={"k": 3}, after={"k": 4}, policy=2,
+            numbers={"predicted": 0.06}, text="14:06 adaptive: code K 3→4, predicted +6 %, saw +5 %",
+        ),
+        HistoryEntry(
+            ts=NOW - 900, actor="operator", action="cap", before={"cap": None}, after={"cap": 3}, policy=1,
+            text="14:00 operator: cap none → 3", undoable=True,
+        ),
+    ]  # fmt: skip
+
+
+def calm() -> Snapshot:
+    """A schedule in force and followed, nobody in fallback, a drill that passed."""
+    followed = engine(configured=SCHEDULE, resolved=SCHEDULE, executed_k=1, executed_limit="schedule")
+    drill = CertificateView(
+        ts=NOW - 5400, passed=True, model_version=VERSION, text="fallback, lane, hint and mode off each gave K 0"
+    )
+    return live(policy=SCHEDULE, engines=[followed], workloads=workloads(), certificate=drill)
+
+
+def troubled() -> Snapshot:
+    """Adaptive within a schedule: a fallback, a lane, a raise that waits, a mismatch, a stale drill."""
+    mode = PolicyMode(mode="adaptive", schedule=SCHEDULE.schedule, act=True)
+    lower = PolicyMode(
+        mode="adaptive", schedule=[(1, 4, 3), (5, 12, 1), (13, 32, 0)], act=True,
+        reason="K above the engine's start-up maximum 3 is clamped",
+    )  # fmt: skip
+    odd = engine(
+        max_k=3, configured=mode, resolved=lower, executed_k=0, executed_limit="max",
+        mismatch="rows show K 0 for 64 steps and no limit explains it", reverted=NOW - 780, orphaned=NOW - 95,
+    )  # fmt: skip
+    gateway = GatewayView(
+        "http://127.0.0.1:8000", "serving", 4300, 1204, vanilla_engine=True, vanilla_ok=False, vanilla_requests=118,
+        vanilla_spilled=3,
+    )  # fmt: skip
+    drill = CertificateView(
+        ts=NOW - 400_000, passed=True, model_version="other", stale="the drafter is another one since then",
+        text="fallback, lane, hint and mode off each gave K 0",
+    )  # fmt: skip
+    return live(
+        policy=mode, cap=2, engines=[odd], workloads=fallen_workloads(), gateway=gateway, certificate=drill,
+        unconfirmed=UnconfirmedView(confirm_by=NOW + 271, reverts_to=PolicyMode(mode="static", k=2)),
+    )  # fmt: skip
+
+
+def observed() -> Snapshot:
+    """A station that only observes."""
+    return live(policy=None, policy_version=None, engines=[engine(configured=None, resolved=None, owned=False)])
 
 
 def series(bucket_key: BucketKey | None, points: int = 120, seconds: float = 900.0) -> Series:

@@ -1,13 +1,15 @@
-"""A stand-in for vLLM, run as a process of its own: it speaks the real telemetry and policy sockets and answers
-`/health`, and generates nothing. The tests that use it are about the station; the real engine has its own.
+"""A stand-in for vLLM, run as a process of its own: it speaks the real telemetry and policy sockets, answers
+`/health`, and to a request with its own id: it generates nothing. The tests that use it are about the station; the real
+engine has its own.
 
 It serves `LIVE` sequences without end, alternating two workloads, one step every `STEP_SECONDS`, and drafts what the
-policy it received says. Children named like vLLM's can be killed one by one.
+policy it received says; with `--vanilla` it has no drafter. Children named like vLLM's can be killed one by one.
 """
 
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import signal
 import socketserver
@@ -28,6 +30,7 @@ from engine.frames import (
     PackedStep,
     pack_columns,
 )
+from engine.launch import http_socket
 from engine.policy import PolicyState, Resolver
 from engine.records import EngineRecord, PolicyMode
 from engine.telemetry import Telemetry
@@ -38,15 +41,17 @@ LIVE = 2
 
 
 class Script:
-    def __init__(self, telemetry: Path, engine: str) -> None:
+    def __init__(self, telemetry: Path, engine: str, max_k: int) -> None:
+        self.max_k = max_k
         self.boot = uuid.uuid4().hex[:12]
         self.frame = 0
         self.step = 0
-        configured = PolicyMode(mode="static", k=MAX_K)
-        self.resolver = Resolver(PolicyState(version=0, policy=configured), MAX_K)
+        configured = PolicyMode(mode="static", k=max_k) if max_k else PolicyMode(mode="off")
+        drafter = "ngram" if max_k else "none"
+        self.resolver = Resolver(PolicyState(version=0, policy=configured), max_k)
         self.record = EngineRecord(
-            engine=engine, ts=time.time(), vllm="0.32.0", target="scripted", drafter="ngram", method="ngram",
-            max_k=MAX_K, batch_k="free", max_num_seqs=8, data_parallel_size=1, device="cpu", async_scheduling=False,
+            engine=engine, ts=time.time(), vllm="0.32.0", target="scripted", drafter=drafter, method=drafter,
+            max_k=max_k, batch_k="free", max_num_seqs=8, data_parallel_size=1, device="cpu", async_scheduling=False,
             configured=configured, resolved=configured, boot=self.boot, pid=os.getpid(),
         )  # fmt: skip
         self.sequences = [
@@ -60,7 +65,7 @@ class Script:
 
     def apply(self, state: PolicyState) -> None:
         if state.version != self.resolver.version or state != self.resolver.state:
-            self.resolver = Resolver(state, MAX_K)
+            self.resolver = Resolver(state, self.max_k)
 
     def announcement(self) -> Announcement:
         return Announcement(
@@ -97,6 +102,15 @@ class Health(http.server.BaseHTTPRequestHandler):
         self.send_response(200 if self.path == "/health" else 404)
         self.end_headers()
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps({"engine": os.environ["SPECDECK_ENGINE"]}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def address_string(self) -> str:
         return "unix"
 
@@ -129,11 +143,11 @@ def main() -> None:
         children += [start_child("VLLM::EngineCore"[:15]), start_child("VLLM::Worker")]
         time.sleep(0.3)  # as the real one: its children are there before it answers
         assert all(child.poll() is None for child in children)
-        socket_path = telemetry.with_name("vllm")
+        socket_path = http_socket(engine, telemetry.parent)
         socket_path.unlink(missing_ok=True)
         server = UnixServer(str(socket_path), Health)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    Script(telemetry, engine).run()
+    Script(telemetry, engine, 0 if "--vanilla" in sys.argv else MAX_K).run()
 
 
 if __name__ == "__main__":

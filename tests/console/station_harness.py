@@ -20,12 +20,15 @@ from console.cli.station import ask
 from console.feed.messages import EngineView, Snapshot
 from console.station.options import StationOptions, write_options
 from engine.process import ManagedProcess
+from engine.records import PolicyMode
 
 T = TypeVar("T")
 
 DEADLINE_SECONDS = 60.0
 SCRIPTED = Path(__file__).with_name("scripted_engine.py")
 ENGINE_COMMAND = [sys.executable, str(SCRIPTED)]
+VANILLA_COMMAND = [*ENGINE_COMMAND, "--vanilla"]
+"""The same without a drafter."""
 
 
 def free_port() -> int:
@@ -52,7 +55,10 @@ class StationUnderTest:
         self.run_dir = directory / "run"
         self.data_dir = directory / "data"
         self.store = directory / "store.duckdb"
-        defaults: dict[str, Any] = {"store": str(self.store), "port": free_port(), "engine_command": ENGINE_COMMAND}
+        defaults: dict[str, Any] = {
+            "store": str(self.store), "port": free_port(), "engine_command": ENGINE_COMMAND,
+            "vanilla_command": VANILLA_COMMAND, "policy": PolicyMode(mode="static", k=4), "calibrate": 0.0,
+        }  # fmt: skip
         self.options = StationOptions(**(defaults | overrides))
         self._options_file = directory / "options.json"
         self._output = directory / "station.out"
@@ -104,8 +110,8 @@ class StationUnderTest:
             lambda seen: engine(seen).state == "serving" and bool(seen.buckets), "rows of a serving engine"
         )
 
-    def engine_pid(self) -> int:
-        return self.managed("engine-e0").pid
+    def engine_pid(self, name: str = "e0") -> int:
+        return self.managed(f"engine-{name}").pid
 
     def managed(self, role: str) -> ManagedProcess:
         process = ManagedProcess.recall(self.run_dir / f"{role}.json")

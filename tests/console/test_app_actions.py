@@ -13,17 +13,19 @@ from console.app.actions import ACTIONS, Action, Context
 from console.app.application import SpecdeckApp
 from console.app.bucket_table import BucketTable
 from tests.console import scenes
-from tests.console.driving import running, settled
+from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "engine")
-DIALOGS: tuple[Context, ...] = ("choose", "confirm", "leave", "page")
+BASE: tuple[Context, ...] = ("live", "policy", "engine")
+DIALOGS: tuple[Context, ...] = ("choose", "edit", "confirm", "leave", "page")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
     "everywhere": (),
     "live": (),
+    "policy": ("3",),
     "engine": ("7",),
     "choose": ("m", "up"),
+    "edit": ("3", "e"),
     "confirm": ("m", "up", "enter"),
     "leave": ("q",),
     "page": ("question_mark",),
@@ -50,7 +52,7 @@ def test_no_key_of_a_terminal_multiplexer_is_taken() -> None:
 def test_the_markdown_table_has_a_row_for_each_action() -> None:
     rows = actions.markdown_table().splitlines()[2:]
     assert len(rows) == len(ACTIONS)
-    assert "| `m` | everywhere | Change the mode: off, or static with a K (asks first) |" in rows
+    assert "| `m` | everywhere | Mode: off, static, schedule, adaptive or advise (asks first) |" in rows
 
 
 def state(app: SpecdeckApp) -> Any:
@@ -66,6 +68,7 @@ def state(app: SpecdeckApp) -> Any:
         [table.text for table in live.query(BucketTable)],
         [(field.display, field.has_focus) for field in live.query(Input)],
         [log.scroll_offset for log in live.query(Log)],
+        app.focused.id if app.focused is not None else None,
         order.sorted_by if order else None,
         len(app._notifications),
     )
@@ -74,11 +77,15 @@ def state(app: SpecdeckApp) -> Any:
 @pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 async def test_every_key_does_something(action: Action) -> None:
     for key in keys_of(action):
-        async with running(scenes.live()) as (app, _, pilot):
-            await press(pilot, *WAY_THERE[action.context], *BEFORE.get(action.id, ()))
-            before = state(app)
-            await press(pilot, key)
-            assert state(app) != before, f"{key} of {action.id}"
+        await does_something(key, (*WAY_THERE[action.context], *BEFORE.get(action.id, ())))
+
+
+async def does_something(key: str, way_there: tuple[str, ...]) -> None:
+    async with running(scenes.troubled(), size=NARROW) as (app, _, pilot):
+        await press(pilot, *way_there)
+        before = state(app)
+        await press(pilot, key)
+        await until(pilot, lambda: state(app) != before)
 
 
 async def test_a_key_moves_with_the_keymap_and_the_key_line_says_so() -> None:

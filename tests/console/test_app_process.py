@@ -34,6 +34,7 @@ def test_the_console_loads_neither_engine_nor_database() -> None:
     script = f"""
 import sys
 import console.app.main, console.app.engine_screen, console.app.dialogs, console.app.pages
+import console.app.policy_screen, console.app.schedule_dialog, engine.policy.raising
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

@@ -108,13 +108,13 @@ async def test_the_mode_is_set_only_after_the_confirmation() -> None:
     async with running(scenes.live()) as (app, feed, pilot):
         await pilot.press("m")
         await settled(pilot)
-        assert app.screen.query_one(OptionList).option_count == 5  # off, and K 1 to 4
+        assert app.screen.query_one(OptionList).option_count == 7  # off, K 1 to 4, adaptive, advise
         await pilot.press("up", "up", "enter")
         await settled(pilot)
         shown = text_on(app)
         assert "before  static:4" in shown
         assert "after   static:2" in shown
-        assert "undo    m, then static:4" in shown
+        assert "undo    u, or m and then static:4" in shown
         await pilot.press("enter")  # not a yes
         await settled(pilot)
         assert isinstance(app.screen, ConfirmDialog)
@@ -141,7 +141,7 @@ async def test_a_refused_mode_is_told() -> None:
         feed.refusal = FeedError("refused", "the policy has changed in the meantime")
         await pilot.press("m", "up", "enter", "y")
         await until(pilot, lambda: len(app._notifications) == 1)
-        assert next(iter(app._notifications)).message == "mode not changed: the policy has changed in the meantime"
+        assert next(iter(app._notifications)).message == "nothing was changed: the policy has changed in the meantime"
 
 
 async def test_a_policy_on_its_way_shows_until_every_engine_applied_it() -> None:
@@ -319,7 +319,7 @@ async def test_a_store_that_stopped_recording_is_said() -> None:
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (120, 36), (200, 50)])
-@pytest.mark.parametrize("key", ["1", "7", "question_mark", "m", "q", "enter"])
+@pytest.mark.parametrize("key", ["1", "3", "7", "question_mark", "m", "q", "enter"])
 async def test_every_screen_draws_at_every_size(size: tuple[int, int], key: str) -> None:
     async with running(scenes.alerting(), scenes.live(), size=size) as (app, _, pilot):
         await pilot.press(key)

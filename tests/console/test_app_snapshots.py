@@ -13,10 +13,12 @@ import pytest
 from textual.pilot import Pilot
 
 from console.feed.client import Silence
+from console.feed.messages import Snapshot
 from tests.console import scenes
-from tests.console.driving import NARROW, WIDE, make_app, settled
+from tests.console.driving import LARGE, NARROW, WIDE, make_app, settled
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "120x36"])
+ALL_SIZES = pytest.mark.parametrize("size", [NARROW, WIDE, LARGE], ids=["80x24", "120x36", "200x50"])
 GONE = Silence(scenes.NOW - 12, "no snapshot from the station at /run/specdeck/snapshots")
 
 
@@ -85,6 +87,24 @@ def test_engine_says_why_executed_is_not_configured(snap_compare: Any) -> None:
     assert snap_compare(app, terminal_size=WIDE, run_before=after("7"))
 
 
+@ALL_SIZES
+@pytest.mark.parametrize("scene", [scenes.calm, scenes.troubled, scenes.no_bucket], ids=["calm", "troubled", "empty"])
+def test_policy(snap_compare: Any, scene: Callable[[], Snapshot], size: tuple[int, int]) -> None:
+    app, feed = make_app(scene())
+    feed.history = scenes.history() if scene is not scenes.no_bucket else []
+    assert snap_compare(app, terminal_size=size, run_before=after("3"))
+
+
+def test_schedule_editor_names_what_is_wrong(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.calm())
+    assert snap_compare(app, terminal_size=NARROW, run_before=after("3", "e", *"0, 7"))
+
+
+def test_a_raise_says_when_it_is_taken_back(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.troubled())
+    assert snap_compare(app, terminal_size=NARROW, run_before=after("3", "plus"))
+
+
 @SIZES
 def test_help_lists_the_keys(snap_compare: Any, size: tuple[int, int]) -> None:
     app, _ = make_app(scenes.live())
@@ -122,7 +142,7 @@ def test_live_in_the_other_themes(snap_compare: Any, theme: str) -> None:
 
 def test_live_on_a_large_terminal(snap_compare: Any) -> None:
     app, _ = make_app(scenes.live())
-    assert snap_compare(app, terminal_size=(200, 50), run_before=after())
+    assert snap_compare(app, terminal_size=LARGE, run_before=after())
 
 
 def test_a_terminal_too_small_says_so(snap_compare: Any) -> None:

@@ -128,6 +128,8 @@ def test_sql_answers_on_a_snapshot_and_reaches_no_other_file(operator: Operator)
         "sql", "select workload, count(*) > 0 as some from row_facts group by all order by 1", "--json"
     )
     assert json.loads(answered.stdout) == [{"workload": "chat", "some": True}, {"workload": "code", "some": True}]
+    whole = operator.run("sql", "--full", "select count(*) > 0 as some from rows", "--json")
+    assert json.loads(whole.stdout) == [{"some": True}]
     refused = operator.run("sql", "select * from read_text('/etc/hostname')")
     assert refused.returncode == 2
     assert refused.stdout == ""

@@ -19,7 +19,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from console.feed.messages import LossView, Snapshot
+from console.feed.messages import GatewayView, LossView, Snapshot
 from console.station.exposition import exposition
 from console.station.metrics_server import MetricsServer
 from store.figures import BucketKey
@@ -35,6 +35,22 @@ COMPLETE = scenes.live(
     total=scenes.figures(ALL, 0.55, 220.4, **SPEEDUP),
     alerts=scenes.alerting().alerts,
     loss=LossView(gaps=1, frames_lost=12, quarantined=3, unattributed=4, broken_messages=5),
+    gateway=GatewayView(
+        "http://127.0.0.1:8000",
+        "serving",
+        4300,
+        100,
+        1,
+        unavailable=2,
+        refused=9,
+        hints_seen=7,
+        hints_rejected=3,
+        unsupported=4,
+        vanilla_engine=True,
+        vanilla_ok=True,
+        vanilla_requests=20,
+        vanilla_spilled=5,
+    ),
 )
 """Every figure has a value."""
 
@@ -150,6 +166,21 @@ def test_a_tag_is_a_label_whatever_is_in_it(tag: str) -> None:
     assert (rate.labels["workload"], up.labels["engine"]) == (tag, tag)
     assert (rate.value, up.value) == (0.5, 1)
     assert found.keys() == families(scenes.live()).keys(), "nothing that a tag says becomes a series"
+
+
+def test_what_the_gateway_counts_is_shown_and_absent_where_there_is_none() -> None:
+    found = {name.removeprefix("specdeck_gateway_"): value for name, value in values(COMPLETE).items()}
+    expected = {
+        "requests": 100, "errors": 1, "unavailable": 2, "refused": 9, "hints": 7, "hints_malformed": 3,
+        "unsupported": 4, "vanilla": 20, "vanilla_spilled": 5,
+    }  # fmt: skip
+    assert {name: found[f"{name}_total"] for name in expected} == expected
+    assert (found["up"], found["vanilla_up"]) == (1, 1)
+    alone = values(scenes.live())
+    assert alone["specdeck_gateway_up"] == 1
+    assert "specdeck_gateway_vanilla_up" not in alone
+    observed = values(replace(COMPLETE, gateway=None))
+    assert not [name for name in observed if name.startswith("specdeck_gateway")]
 
 
 def test_series_are_bounded_by_buckets_and_draft_lengths_and_carry_no_free_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import pytest
 
@@ -16,9 +17,9 @@ from console.station.facts import Facts
 from console.station.log_tail import last_words, read_chunk
 from console.station.options import OptionsError, StationOptions, read_options, write_options
 from console.station.phases import Phases
-from console.station.recorder import Broken, Recorder, open_recorder
+from console.station.recorder import Broken, Recorder, Remember, open_recorder
 from engine.frames import WIRE_VERSION, Announcement, Frame, PackedStep, pack_columns
-from engine.policy import PolicyState
+from engine.policy import Base, PolicyState
 from engine.records import ControlRecord, EngineRecord, PolicyMode
 from store.database import Store, StoreError
 from tests.console.station_harness import until
@@ -116,6 +117,37 @@ def test_stopping_writes_what_is_still_queued(recorder: Recorder) -> None:
         assert store.connection.execute("SELECT policy FROM controls").fetchall() == [(3,)]
 
 
+def test_what_is_to_be_remembered_is_there_for_the_next_start(recorder: Recorder) -> None:
+    recorder.start()
+    for value in (b"old", b"new"):
+        recorder.put(Remember("lanes", value))
+    recorder.put(Remember("memory", b""))
+    recorder.stop()
+    again = open_recorder(recorder.store.path or Path(), lambda kind, text: None)
+    assert [again.kept(name) for name in ("lanes", "memory", "never kept")] == [b"new", b"", None]
+    again.store.close()
+
+
+def test_what_could_not_be_kept_is_tried_again_and_recording_goes_on(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.start()
+    with monkeypatch.context() as broken:
+        broken.setattr("console.station.keeping.keep", refuse)
+        recorder.put(Remember("lanes", b"old"))
+        recorder.put(ControlRecord(ts=1.0, actor="ann", action="mode", policy=7))
+        assert recorder.flush_and_wait()
+    assert (recorder.highest_policy(), recorder.kept("lanes"), recorder.error) == (7, None, None)
+    recorder.put(Remember("lanes", b"new"))
+    recorder.flush_and_wait()
+    assert recorder.kept("lanes") == b"new"
+    recorder.stop()
+
+
+def refuse(*_: object) -> None:
+    raise duckdb.IOException("No space left on device")
+
+
 # Executed against configured
 
 
@@ -158,12 +190,77 @@ def test_a_schedule_is_looked_up_at_the_number_of_scheduled_sequences() -> None:
     assert known.mismatch is not None
 
 
-def test_an_engine_that_dropped_the_schedule_is_told_with_its_reason() -> None:
-    schedule = PolicyMode(mode="schedule", schedule=[(1, 4, 4)])
+def test_adaptive_without_a_schedule_is_expected_at_the_engines_maximum() -> None:
+    known = known_engine()
+    state = PolicyState(version=1, policy=PolicyMode(mode="adaptive", act=True))
+    known.take_frame(frame(4, "max"), state, 2.0)
+    assert known.mismatch is None
+    known.take_frame(frame(1, "adaptive"), state, 2.0)
+    assert known.mismatch == "adaptive lowered it"
+
+
+def test_an_engine_that_took_back_an_unconfirmed_raise_is_judged_by_what_holds_again() -> None:
+    known = known_engine()
+    state = PolicyState(version=1, policy=STATIC, confirm_by=5.5, revert=Base(policy=PolicyMode(mode="static", k=1)))
+    known.take_frame(frame(1, "static"), state, 5.0)
+    assert known.mismatch is not None
+    known.take_frame(frame(1, "static"), msgspec.structs.replace(state, confirm_by=0.5), 5.0)
+    assert known.mismatch is None
+    known.take_announcement(msgspec.structs.replace(announcement(), reverted=2.0, orphaned=50.0), 2.0)
+    assert (known.reverted, known.orphaned) == (2.0, 50.0)
+    known.meet("b2")
+    assert (known.reverted, known.orphaned) == (None, None)
+
+
+SCHEDULE = PolicyMode(mode="schedule", schedule=[(1, 4, 4), (5, 32, 1)])
+
+
+def told(known: KnownEngine, now: float = 1.0, **changes: Any) -> list[str]:
+    return [one.text for one in Facts().conditions([view(**changes)], {"e0": known}, None, LossView(), None, now)]
+
+
+def test_a_schedule_that_the_engine_dropped_at_its_start_is_told_with_the_engines_own_reason() -> None:
     resolved = PolicyMode(mode="static", k=4, reason="data parallelism")
-    known = known_engine(configured=schedule, resolved=resolved)
-    (condition,) = Facts().conditions([view()], {"e0": known}, None, LossView(), None, 1.0)
-    assert "data parallelism" in condition.text
+    known = known_engine(configured=SCHEDULE, resolved=resolved)
+    assert known.resolved(SCHEDULE) == resolved
+    assert told(known, configured=SCHEDULE, max_k=4) == ["engine e0 dropped the schedule policy: data parallelism"]
+
+
+def test_what_is_resolved_follows_the_policy_in_force_and_not_the_launch() -> None:
+    ranks = known_engine(data_parallel_size=2)
+    resolved = ranks.resolved(SCHEDULE)
+    assert resolved is not None
+    assert (resolved.mode, resolved.k) == ("static", 4)
+    (text,) = told(ranks, configured=SCHEDULE, max_k=4)
+    assert "dropped the schedule policy: data parallel size 2" in text
+    (text,) = told(known_engine(), configured=PolicyMode(mode="static", k=9), max_k=4)
+    assert "lowered the policy: K 9 is above" in text
+    for mode in (STATIC, PolicyMode(mode="off"), PolicyMode(mode="adaptive", act=True)):
+        assert told(ranks, configured=mode, max_k=4) == [], "it executes that whatever it does with schedules"
+    without_drafter = known_engine(max_k=0, method="none")
+    assert told(without_drafter, configured=STATIC, max_k=0) == []
+
+
+def test_with_ranks_the_k_is_expected_that_was_asked_for_a_step_earlier() -> None:
+    known = known_engine(data_parallel_size=2)
+    state = PolicyState(version=1, policy=SCHEDULE)
+    known.take_frame(frame(4, "max", rows=[(4, 8)], running=4), state, 2.0)
+    known.take_frame(frame(4, "max", rows=[(4, 8)], running=5), state, 2.0)
+    assert known.mismatch is None
+    known.take_frame(frame(4, "max", rows=[(1, 8)], running=5), state, 2.0)
+    assert known.mismatch is None
+
+
+def test_an_engine_that_goes_on_hearing_nothing_of_a_station_is_told() -> None:
+    known = known_engine()
+    alone = msgspec.structs.replace(announcement(), orphaned=50.0)
+    known.take_announcement(alone, 100.0)
+    assert told(known, 105.0) == [], "it may have said so before it heard of this station"
+    known.take_announcement(alone, 110.0)
+    (text,) = told(known, 116.0)
+    assert "does not hear this station" in text
+    known.take_announcement(announcement(), 117.0)
+    assert told(known, 140.0) == []
 
 
 def test_another_boot_tells_when_the_one_before_was_last_heard_of() -> None:

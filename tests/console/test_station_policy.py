@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import zmq
 import zmq.asyncio
+from msgspec.structs import replace
 
-from console.station.policy import PolicyBook, PolicyPublisher
-from engine.policy import PolicyError, PolicyState, decode_policy
+from console.station.policy import PolicyBook, PolicyPublisher, advised, unchosen
+from engine.policy import Base, PolicyError, PolicyState, Resolver, WorkloadPolicy, decode_policy, standing
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
+from tests.store.builders import engine
 
 STATIC = PolicyMode(mode="static", k=4)
 OFF = PolicyMode(mode="off")
@@ -99,3 +101,81 @@ async def test_an_engine_hears_the_policy_when_it_subscribes_and_when_it_changes
         engine.close()
         publisher.close()
         context.term()
+
+
+# Engines with a mode of their own
+
+
+def test_what_an_engine_came_with_is_advised_and_executed_as_before() -> None:
+    def advice(configured: PolicyMode) -> PolicyMode:
+        return advised(engine(configured=configured))
+
+    launched = PolicyMode(mode="schedule", schedule=[(1, 4, 4), (5, 32, 1)])
+    assert advice(STATIC) == PolicyMode(mode="adaptive", schedule=[(1, 32, 4)], act=False)
+    assert advice(launched) == PolicyMode(mode="adaptive", schedule=launched.schedule, act=False)
+    assert advice(OFF) == OFF
+    for configured in (STATIC, PolicyMode(mode="static", k=0), launched, OFF):
+        for running in (1, 4, 5, 32, 500):
+            state = PolicyState(version=1, policy=advice(configured), workloads={"code": WorkloadPolicy(k=1)})
+            before = Resolver(PolicyState(version=1, policy=configured), 4)
+            after = Resolver(state, 4)
+            args = (running, "code", False, "speculative")
+            assert after.draft_length(*args).k == before.draft_length(*args).k  # type: ignore[arg-type]
+
+
+def test_adaptive_acts_in_engines_of_others_once_it_was_chosen(tmp_path: Path) -> None:
+    acting = PolicyMode(mode="adaptive", act=True)
+    policies = PolicyBook(tmp_path / "policy.json", unchosen(acting), owned=None, resume=True)
+    policies.leave_own("mine", advised(engine()))
+    policies.change(replace(policies.state, workloads={"code": WorkloadPolicy(k=1)}), chosen=False)
+    assert policies.for_engine("mine").policy == advised(engine())
+    policies.change(replace(policies.state, policy=acting))
+    assert policies.for_engine("mine").policy == acting
+    assert unchosen(STATIC) == STATIC
+
+
+def test_a_lane_or_a_cap_is_no_choice_of_a_mode_for_engines_of_others(tmp_path: Path) -> None:
+    policies = book(tmp_path)
+    own = PolicyMode(mode="adaptive", schedule=[(1, 8, 2)], act=False)
+    policies.leave_own("mine", own)
+    policies.change(replace(policies.state, cap=1))
+    assert (policies.for_engine("mine").policy, policies.for_engine("mine").cap) == (own, 1)
+    policies.change(policies.state)
+    assert policies.for_engine("mine").policy == STATIC, "whoever sets the mode that holds means it for all"
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_an_engine_without_a_drafter_is_off_whatever_is_chosen_also_after_a_revert(
+    tmp_path: Path, chosen: bool
+) -> None:
+    policies = PolicyBook(tmp_path / "policy.json", STATIC, owned="e0", resume=False, fixed={"v0": OFF})
+    assert policies.ready_for("v0")
+    raised = replace(policies.state, policy=PolicyMode(mode="static", k=8)) if chosen else policies.state
+    policies.change(replace(raised, cap=3, confirm_by=10.0, revert=Base(policy=STATIC)))
+    sent = policies.for_engine("v0")
+    assert (sent.policy, sent.cap, sent.version) == (OFF, 3, policies.state.version)
+    assert standing(sent, now=11.0, silence=0.0).state.policy == OFF
+    assert policies.at(sent.version, "v0") == sent
+
+
+def test_what_was_kept_of_workloads_holds_where_no_policy_is_gone_on_with(tmp_path: Path) -> None:
+    lanes = {"code": WorkloadPolicy(lane="vanilla")}
+    begun = PolicyBook(tmp_path / "policy.json", STATIC, owned="e0", resume=False, workloads=lanes)
+    assert begun.state.workloads == lanes
+    resumed = PolicyBook(tmp_path / "policy.json", STATIC, owned="e0", resume=True, workloads={})
+    assert resumed.state.workloads == lanes
+
+
+def test_an_engine_of_somebody_else_falls_back_to_the_mode_that_it_came_with(tmp_path: Path) -> None:
+    policies, mine = book(tmp_path), PolicyMode(mode="static", k=2)
+    policies.leave_own("mine", mine)
+    waiting = PolicyState(version=0, policy=OFF, confirm_by=1.0, revert=Base(STATIC))
+    policies.change(waiting)
+    sent = policies.for_engine("mine")
+    assert sent.revert is not None
+    assert (sent.policy, sent.revert.policy) == (OFF, mine)
+    policies = book(tmp_path, resume=True)
+    assert not policies.base_chosen
+    policies.leave_own("mine", mine)
+    policies.change(PolicyState(version=0, policy=STATIC), chosen=False, unchoose=True)
+    assert policies.for_engine("mine").policy == mine

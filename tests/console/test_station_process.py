@@ -95,7 +95,7 @@ def test_the_policy_is_applied_recorded_and_refused_on_an_outdated_picture(make_
         ask("policy_set", PolicyResult, PolicySet(policy=PolicyMode(mode="static")))
     station.terminate()
     ((actor, action, old, new, version, why),) = stored(
-        station, "SELECT actor, action, before, after, policy, why FROM controls"
+        station, "SELECT actor, action, before, after, policy, why FROM controls WHERE action <> 'begin'"
     )
     assert (actor, action, version, why) == ("operator", "mode", result.version, "too slow")
     assert '"static"' in old
@@ -218,13 +218,15 @@ def test_messages_that_are_no_frames_are_counted_and_harm_nothing(make_station: 
     station.wait(lambda now: now.store.rows > rows, "recording that goes on")
 
 
-def test_an_engine_of_somebody_else_appears_and_keeps_its_policy(make_station: MakeStation) -> None:
+def test_an_engine_of_somebody_else_appears_and_is_only_advised(make_station: MakeStation) -> None:
     station = make_station(engine=False).start()
     own = start_own_engine(station.run_dir, "mine")
     try:
         seen = station.wait(lambda now: any(view.engine == "mine" for view in now.engines) and bool(now.buckets), "it")
         view = engine(seen, "mine")
-        assert (view.owned, view.state, view.configured) == (False, "serving", PolicyMode(mode="static", k=4))
+        advised = PolicyMode(mode="adaptive", schedule=[(1, 8, 4)], act=False)
+        assert (view.owned, view.state, view.configured) == (False, "serving", advised)
+        assert (view.executed_k, view.mismatch) == (4, None), "it executes what it was launched with"
         with pytest.raises(BadInput, match="did not start this engine"):
             ask("engine_restart", type(None), RestartParams(engine="mine"))
         result = ask("policy_set", PolicyResult, PolicySet(policy=OFF))

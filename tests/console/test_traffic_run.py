@@ -196,7 +196,7 @@ async def _all_answered_with(gateway: Gateway, stop: asyncio.Event, raw: bytes, 
             await call.respond(b"{}")
 
     async with fake_engine(gateway.upstream, answer):
-        return await run(_profile(2.0, 6), _base(gateway), scale=1.0, stop=stop)
+        return await run(_profile(1.0, 12), _base(gateway), scale=1.0, stop=stop)
 
 
 async def test_without_a_server_it_gives_up_after_its_patience_and_says_what_it_met(gateway: Gateway) -> None:

@@ -1,0 +1,150 @@
+"""A list of lines with a cursor that stays on its line when others come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from console.app.line_view import strip_of
+from console.app.spans import EMPTY, Line, text_of
+
+Row = tuple[str, Line]
+"""A key and the line without its cursor."""
+
+
+class PickList(ScrollView, can_focus=True):
+    """`show` gives it rows. Past its last or first line the cursor leaves it (`Left`)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "up", show=False),
+        Binding("down", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("home", "edge(0)", "first", show=False),
+        Binding("end", "edge(-1)", "last", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor stands elsewhere, or the list has or lost the focus."""
+
+    class Left(Message):
+        """The cursor went past the edge: `step` is 1 below the last line, -1 above the first."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
+    class Resized(Message):
+        """The lines have another width."""
+
+    def __init__(self, *, id: str | None = None, forget: bool = False) -> None:
+        """`forget`: without the focus the cursor goes back to the first line, which is the newest."""
+        super().__init__(id=id)
+        self._rows: Sequence[Row] = ()
+        self._empty: Callable[[int], list[Line]] = lambda width: []
+        self._cursor: str | None = None
+        self._forget = forget
+        self._painted: dict[int, Line] = {}
+
+    @property
+    def cursor(self) -> str | None:
+        """Key of the line that the cursor is on."""
+        return self._cursor
+
+    @property
+    def text(self) -> str:
+        """The bare text of all lines, for tests and for copying."""
+        return "\n".join(text_of(self._line(index)) for index in range(self._count()))
+
+    def show(self, rows: Sequence[Row], empty: Callable[[int], list[Line]]) -> None:
+        """Show these rows in this order, or what `empty` says of a width. Only changed lines are painted again."""
+        self._rows, self._empty = rows, empty
+        if self.virtual_size.height != self._count():
+            self.virtual_size = Size(0, self._count())
+        if rows and (self._index() is None or (self._forget and not self.has_focus)):
+            self._cursor = rows[0][0]
+        elif not rows:
+            self._cursor = None
+        self._repaint()
+
+    def render_line(self, y: int) -> Strip:
+        index = y + self.scroll_offset.y
+        line = self._line(index)
+        self._painted[index] = line
+        here = self.has_focus and bool(self._rows) and index == self._index()
+        return strip_of(self, line, self.size.width, cursor=here)
+
+    def action_move(self, step: int) -> None:
+        index = (self._index() or 0) + step
+        if 0 <= index < len(self._rows):
+            self._select(index)
+        else:
+            self.post_message(self.Left(step))
+
+    def action_page(self, direction: int) -> None:
+        self._select((self._index() or 0) + direction * max(1, self.size.height - 1))
+
+    def action_edge(self, index: int) -> None:
+        self._select(index if index >= 0 else len(self._rows) - 1)
+
+    def on_click(self, event: events.Click) -> None:
+        index = event.y + self.scroll_offset.y
+        if index < len(self._rows):
+            self._select(index)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.post_message(self.Resized())
+
+    def on_focus(self) -> None:
+        self._told()
+
+    def on_blur(self) -> None:
+        self._told()
+
+    def _told(self) -> None:
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def _count(self) -> int:
+        return len(self._rows) or len(self._empty(self.size.width))
+
+    def _line(self, index: int) -> Line:
+        if not self._rows:
+            lines = self._empty(self.size.width)
+            return lines[index] if 0 <= index < len(lines) else EMPTY
+        if not 0 <= index < len(self._rows):
+            return EMPTY
+        key, line = self._rows[index]
+        here = key == self._cursor
+        return (("▸" if here else " ", "key" if self.has_focus else "faint"), *line)
+
+    def _index(self) -> int | None:
+        return next((index for index, (key, _) in enumerate(self._rows) if key == self._cursor), None)
+
+    def _select(self, index: int) -> None:
+        if not self._rows:
+            return
+        index = min(max(index, 0), len(self._rows) - 1)
+        self._cursor = self._rows[index][0]
+        self._keep_in_view(index)
+        self._told()
+
+    def _keep_in_view(self, index: int) -> None:
+        top = self.scroll_offset.y
+        if index < top:
+            self.scroll_to(y=index, animate=False)
+        elif self.size.height and index >= top + self.size.height:
+            self.scroll_to(y=index - self.size.height + 1, animate=False)
+
+    def _repaint(self) -> None:
+        top = self.scroll_offset.y
+        for index in range(top, top + self.size.height):
+            if self._painted.get(index, EMPTY) != self._line(index):
+                self.refresh_line(index)
