@@ -16,7 +16,7 @@ PROMPT_TOKENS: Final = 420
 """No prompt has more, whatever the tokenizer."""
 
 _CHARACTERS: Final = 360
-"""About 100 tokens: with what is generated, the middle of the shortest contexts' band and not its lower end, where steps
+"""About 100 tokens: with what is generated, the middle of the shortest contexts' band, not its lower end, where steps
 are cheaper than those of the traffic to come."""
 
 _PROMPTS: Final = (

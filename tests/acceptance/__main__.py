@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-MEASUREMENTS = ("recording_cost", "learned_drafter", "sampled_distribution", "alert_simulation", "soak")
+MEASUREMENTS = (
+    "long_tests",
+    "recording_cost",
+    "learned_drafter",
+    "sampled_distribution",
+    "alert_simulation",
+    "soak",
+    "adaptive_simulation",
+    "adaptive_engine",
+    "hostile_engine",
+    "station_gone",
+)
 
 
 def main() -> int:

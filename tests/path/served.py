@@ -49,14 +49,18 @@ def until(what: str, found: Callable[[], T | None], seconds: float = 60.0) -> T:
 class Served:
     """One running specdeck in places of its own."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(
+        self, directory: Path, *options: str, policy: str | None = "static:4", calibrated: bool = False
+    ) -> None:
+        """`policy` None: as specdeck begins by itself. `calibrated`: with its own first measurements."""
         self.directory = directory
         self.port = free_port()
         self.env = os.environ | {
             "SPECDECK_RUNTIME_DIR": str(directory / "run"),
             "SPECDECK_DATA_DIR": str(directory / "data"),
         }
-        self.options = options
+        policy_options = () if policy is None else ("--policy", policy)
+        self.options = (*options, *policy_options, *(() if calibrated else ("--no-calibration",)))
         self.sockets = Sockets(directory / "run")
         self.url = f"http://127.0.0.1:{self.port}"
         self._sessions: set[int] = set()

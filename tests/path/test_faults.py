@@ -20,6 +20,9 @@ from tests.path.served import Served, until
 
 pytestmark = pytest.mark.engine
 
+ALIKE = [pytest.param(role, marks=pytest.mark.long) for role in ("engine_core", "worker")]
+"""Each costs a start of the engine; a scripted one is killed in `tests.console.test_station_process`."""
+
 
 class Load:
     """Requests one after the other from a few threads; counts answers by status, never raises."""
@@ -69,7 +72,7 @@ def _engine_down(served: Served) -> Snapshot | None:
     return picture if picture and any(engine.state != "serving" for engine in picture.engines) else None
 
 
-@pytest.mark.parametrize("role", ["api_server", "engine_core", "worker"])
+@pytest.mark.parametrize("role", ["api_server", *ALIKE])
 def test_an_engine_process_killed_alone_leads_to_a_clean_restart(served: Served, role: str) -> None:
     served.wait_serving()
     before = served.pids()
@@ -127,15 +130,3 @@ def test_a_killed_gateway_is_back_at_once_on_the_same_port(served: Served) -> No
     until("another gateway", lambda: served.pids().get("gateway", before["gateway"]) != before["gateway"], 20.0)
     served.wait_serving(30.0)
     assert served.pids()["api_server"] == before["api_server"]
-
-
-def test_stop_leaves_no_process(served: Served) -> None:
-    """Last of this file, since it ends the shared engine; whoever comes after starts it again."""
-    served.wait_serving()
-    stopped = served.specdeck("stop")
-    assert stopped.returncode == 0, stopped.stderr
-    served.process.wait(30)
-    until("no process left", lambda: not served.leftovers(), 30.0)
-    assert served.specdeck("status").returncode == 3
-    served.serve_again()
-    served.wait_serving()

@@ -30,7 +30,8 @@ def test_every_token_of_every_answer_is_in_a_row(oracle: Oracle) -> None:
 def test_k_was_what_was_asked_for(oracle: Oracle) -> None:
     for name, own in oracle.rows.items():
         k = int(name[1])
-        decode = [row for row in own if row.cause != "prefill"]
+        # The controller measures K = 0 now and then, for the speedup: such rows say so.
+        decode = [row for row in own if row.cause != "prefill" and row.limit != "probe"]
         assert {row.k_asked for row in decode} <= ({0} if "hinted" in name else {k}), name
         assert all(row.cause != "unknown" for row in decode), name
 

@@ -1,0 +1,137 @@
+"""On the real engine, with the product's own windows and pauses: a workload whose drafts are worthless beside one whose
+drafts are good, two sequences each. The first goes to K = 0 by itself, and by tier 2 once the window is over; the
+second keeps its K. Then the drafts of the first become good, and it has them again within the longest pause.
+
+The drafter is a `custom_class` that knows the greedy continuations and plants errors (`tests.path.planted_proposer`):
+it is never told K, so trimming does it all. Takes ten to twenty-five minutes.
+
+    python -m tests.acceptance.hostile_engine
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from console.feed.messages import WorkloadView
+from console.feed.protocol import History, HistoryParams
+from engine.deciding.settings import DecidingSettings
+from engine.models import resolve
+from tests.acceptance.result import write
+from tests.path.planted_traffic import (
+    FRIENDLY,
+    HOSTILE,
+    PROPOSER,
+    Traffic,
+    environment,
+    figures_of,
+    turned_off,
+    view_of,
+)
+from tests.path.served import Served, until
+
+SETTINGS: Final = DecidingSettings()
+SETTLING: Final = 120.0
+"""Seconds that a change of K and its confirmation may take beside windows and pauses."""
+LOOKED_AT: Final = 60.0
+"""Seconds of rows that say what was executed."""
+
+
+class Log:
+    """What was seen, with the seconds since the traffic began."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self.entries: list[dict[str, Any]] = []
+
+    def seconds(self) -> float:
+        return round(time.monotonic() - self._begun, 1)
+
+    def note(self, what: str, **more: Any) -> None:
+        self.entries.append({"at": self.seconds(), "what": what} | more)
+        print(f"{self.seconds():7.1f} s  {what} {more or ''}", file=sys.stderr)
+
+    def wait(self, what: str, served: Served, found: Callable[[WorkloadView | None], bool], seconds: float) -> float:
+        """Until it is so of the hostile workload; when."""
+        until(what, lambda: found(view_of(served, HOSTILE.workload)), seconds)
+        view = view_of(served, HOSTILE.workload)
+        self.note(
+            what, k=view.k if view else None, fallback=view.fallback if view else None, why=view.why if view else ""
+        )
+        return self.seconds()
+
+
+def main() -> bool:
+    with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as name:
+        plan = Path(name) / "plan.json"
+        os.environ |= environment(plan)
+        served = Served(Path(name), "--drafter", PROPOSER, policy="adaptive", calibrated=True)
+        try:
+            served.wait_serving()
+            until("calibrated", lambda: _calibrated(served), 120.0)
+            figures = _measure(served, Traffic(served, plan, Path(resolve("bundled").path)))
+        except AssertionError as error:
+            print(f"{error}\n{served.logs()}", file=sys.stderr)
+            return False
+        finally:
+            served.stop()
+    for claim, held in figures["verdicts"].items():
+        print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
+    print(write("hostile_engine", figures))
+    return all(figures["verdicts"].values())
+
+
+def _calibrated(served: Served) -> bool:
+    view = served.snapshot().calibration
+    return view is None or view.state in ("done", "skipped")
+
+
+def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:
+    log = Log()
+    with traffic.running():
+        lost = log.wait("no drafts for the hostile workload", served, turned_off, SETTINGS.window_s + SETTLING)
+        fell = log.wait(
+            "tier 2 has turned it off", served, lambda view: view is not None and view.fallback,
+            SETTINGS.window_s + SETTLING,
+        )  # fmt: skip
+        time.sleep(LOOKED_AT)
+        off = _window(served, time.time() - LOOKED_AT, time.time())
+        log.note("while it was off", **off)
+        traffic.plant(0.0)
+        log.note("its drafts are good from now on")
+        turned = log.seconds()
+        back = log.wait(
+            "it has drafts again, and more than one to see", served,
+            lambda view: view is not None and not view.fallback and (view.k is None or view.k > 1),
+            SETTINGS.longest_pause_s + SETTLING,
+        )  # fmt: skip
+        time.sleep(LOOKED_AT)
+        after = _window(served, time.time() - LOOKED_AT, time.time())
+        log.note("afterwards", **after)
+    history = served.ask("policy_history", HistoryParams(limit=100), History).entries
+    verdicts = {
+        "the hostile workload goes to K = 0 by itself": off[HOSTILE.workload]["drafted"] == 0,
+        "its friendly neighbour keeps its K": (off[FRIENDLY.workload]["mean_k"] or 0) >= 3,
+        "it recovers within the longest pause": back - turned <= SETTINGS.longest_pause_s,
+        "its drafts are executed again": (after[HOSTILE.workload]["mean_k"] or 0) >= 1,
+        "every request was answered": set(traffic.statuses) == {200},
+    }
+    return {
+        "batch": 4, "seconds_to_k0": lost, "seconds_to_fallback": fell, "seconds_to_recover": round(back - turned, 1),
+        "longest_pause_s": SETTINGS.longest_pause_s, "window_s": SETTINGS.window_s, "off": off, "after": after,
+        "requests": len(traffic.statuses), "log": log.entries, "verdicts": verdicts,
+        "history": [f"{entry.ts:.0f} {entry.text}" for entry in reversed(history)],
+    }  # fmt: skip
+
+
+def _window(served: Served, since: float, until_: float) -> dict[str, dict[str, float | None]]:
+    return figures_of(served.records(), since, until_)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)
