@@ -16,6 +16,8 @@ from engine.records import EngineRecord
 
 UNTAGGED: Final = "untagged"
 OTHER: Final = "other"
+CALIBRATION: Final = "specdeck-calibration"
+"""The tag of specdeck's own requests, by which it measures step times: recorded, and left out of the live picture."""
 UNATTRIBUTED: Final = "unattributed"
 """Rows whose sequence nobody introduced."""
 UNKNOWN_TEMPERATURE: Final = "unknown"

@@ -20,7 +20,7 @@ from engine.frames import PackedStep
 from engine.records import EngineRecord
 from engine.step_time.model import StepModel
 from store.bucket_window import BucketWindow, bucket_window
-from store.buckets import BucketName, bucket_order
+from store.buckets import CALIBRATION, BucketName, bucket_order
 from store.counts import Ints, TallyChange
 from store.engine_loads import EngineLoad, EngineLoads
 from store.figures import BucketKey, Figures, SeriesPoint, Window
@@ -63,7 +63,12 @@ class LiveWindows:
     # Kept up by the ingest
 
     def add(self, batch: RowBatch, names: Mapping[int, BucketName]) -> None:
-        """Add possible rows; `names` of the buckets in the batch."""
+        """Add possible rows; `names` of the buckets in the batch. Calibration serves nobody and is left out."""
+        ours = [bucket for bucket, name in names.items() if name[1] == CALIBRATION]
+        if ours:
+            batch = batch.take(~np.isin(batch.bucket, ours))
+        if not len(batch):
+            return
         runner = _runner(names[int(batch.bucket[0])])  # of all of them: a batch is of one run of an engine
         for change in changes(batch):
             self._group(BucketKey(*names[change.bucket][1:])).add(runner, change)
@@ -115,6 +120,8 @@ class LiveWindows:
         self, name: BucketName, place: int, start: int, change: TallyChange, load: Mapping[int, list[int]]
     ) -> None:
         """What window number `place` of a bucket holds in the cell of its size that starts at `start`."""
+        if name[1] == CALIBRATION:
+            return
         group, runner = self._group(BucketKey(*name[1:])), _runner(name)
         group.windows[place].add(start, change)
         group.loads[place].add(runner, start, load)
@@ -129,6 +136,8 @@ class LiveWindows:
 
     def restore_series(self, name: BucketName | None, cells: Ints, sums: Ints, last_seen: float) -> None:
         """Sums of a bucket (None: of all pooled) in 10-s cells, as `Ring.restore` takes them."""
+        if name is not None and name[1] == CALIBRATION:
+            return
         group = self._pool if name is None else self._group(BucketKey(*name[1:]))
         group.ring.restore(cells, sums)
         group.last_seen = max(group.last_seen, last_seen)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from console.station.calibration_traffic import CALIBRATION_WORKLOAD
 from engine.frames import Announcement, ArrivedSequence, Frame
+from store.buckets import CALIBRATION
 
 
 class Clients:
@@ -43,4 +43,4 @@ class Clients:
 
 
 def _theirs(sequences: Iterable[ArrivedSequence]) -> set[int]:
-    return {sequence.seq for sequence in sequences if sequence.workload != CALIBRATION_WORKLOAD}
+    return {sequence.seq for sequence in sequences if sequence.workload != CALIBRATION}

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-CALIBRATION_WORKLOAD: Final = "specdeck-calibration"
-"""Their tag: nobody else's, and nothing is decided about it."""
+from store.buckets import CALIBRATION
 
 PROMPT_TOKENS: Final = 420
 """No prompt has more, whatever the tokenizer."""
@@ -70,7 +69,7 @@ def request_body(batch: int, drafting: bool, tokens: int) -> dict[str, Any]:
         "max_tokens": tokens,
         "ignore_eos": True,
         "temperature": 0.0,
-        "vllm_xargs": {"workload": CALIBRATION_WORKLOAD, "disable_speculation": int(not drafting)},
+        "vllm_xargs": {"workload": CALIBRATION, "disable_speculation": int(not drafting)},
     }
 
 

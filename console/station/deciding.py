@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from console.feed.messages import WorkloadView
-from console.station.calibration_traffic import CALIBRATION_WORKLOAD
 from console.station.controlled import Controlled, read_memory
 from console.station.engines import KnownEngine
 from console.station.policy_changes import PolicyChanges, Record
@@ -24,7 +23,7 @@ from engine.frames import Announcement, Frame
 from engine.policy import PolicyState, ProbeOrder, WorkloadPolicy
 from engine.records import ControlRecord
 from engine.step_time.model import StepModel
-from store.buckets import OTHER
+from store.buckets import CALIBRATION, OTHER
 from store.load import Runner
 
 LOOK_SECONDS: Final = 1.0
@@ -122,7 +121,7 @@ class Deciding:
         policy = self._policy_of(engine)
         memory = controlled.memory if controlled is not None else Memory()
         running = controlled.intake.running if controlled is not None else {}
-        names = {*policy.workloads, *memory.workloads, *running} - {CALIBRATION_WORKLOAD}
+        names = {*policy.workloads, *memory.workloads, *running} - {CALIBRATION}
         return [self._view(name, policy, memory, running.get(name, 0)) for name in sorted(names)]
 
     def _view(self, name: str, policy: PolicyState, memory: Memory, running: int) -> WorkloadView:
@@ -171,7 +170,7 @@ class Deciding:
 
     def _begin(self, engine: str) -> Controlled:
         memory = read_memory(self._hands.recall(_name(engine)), random.getrandbits(31))
-        return Controlled(self._settings, memory, (CALIBRATION_WORKLOAD,))
+        return Controlled(self._settings, memory, (CALIBRATION,))
 
     def _forget_gone(self, now: float) -> None:
         for engine, known in list(self._known.items()):

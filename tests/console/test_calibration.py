@@ -23,13 +23,14 @@ from console.station.calibration import Calibration
 from console.station.calibration_plan import VISIT_STEPS, Arm, Measured, Pause, batches, half_of, next_visit
 from console.station.calibration_result import Calibrated, kept_under
 from console.station.calibration_subject import fingerprint
-from console.station.calibration_traffic import CALIBRATION_WORKLOAD, CalibrationRequests
+from console.station.calibration_traffic import CalibrationRequests
 from console.station.gateway_control import GatewayStats
 from console.station.recorder import Received, Remember, open_recorder
 from engine.launch import EngineSpec
 from engine.policy import PolicyState
 from engine.records import ControlRecord, PolicyMode
 from engine.step_time.cells import ENOUGH_STEPS
+from store.buckets import CALIBRATION
 from store.step_models import step_models
 from tests.console.calibrated_engine import ADAPTIVE, START, CalibratedEngine, record
 from tests.console.fake_engine import fake_engine
@@ -240,7 +241,7 @@ async def test_its_requests_are_tagged_and_hinted_and_aborted_when_the_steps_are
     async with bench() as made:
         await made.until_state("done")
         bodies = made.engine.bodies
-        assert {body["vllm_xargs"]["workload"] for body in bodies} == {CALIBRATION_WORKLOAD}
+        assert {body["vllm_xargs"]["workload"] for body in bodies} == {CALIBRATION}
         assert all(body["ignore_eos"] and body["temperature"] == 0 for body in bodies)
         assert sizes_asked(made)[:2] == [1, 1]
         assert [body["vllm_xargs"]["disable_speculation"] for body in bodies[:4]] in ([1, 0, 0, 1], [0, 1, 1, 0])

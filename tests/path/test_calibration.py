@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from console.feed.messages import CalibrationView
-from console.station.calibration_traffic import CALIBRATION_WORKLOAD
 from engine.records import ControlRecord, SequenceRecord, StepRecord
 from engine.step_time.cells import cell_code
 from engine.step_time.model import LARGEST_ERROR, StepModel
+from store.buckets import CALIBRATION
 from store.step_models import step_models
 from tests.path.served import Served, until
 
@@ -102,4 +102,4 @@ def test_its_requests_are_marked_and_none_of_them_runs_on(fresh: Served) -> None
 
 
 def _ours(record: SequenceRecord) -> bool:
-    return record.workload == CALIBRATION_WORKLOAD
+    return record.workload == CALIBRATION

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.records import GapRecord, Record, Row
+from store.buckets import CALIBRATION
 from store.database import Store
 from store.engine_loads import EngineLoads
 from store.figures import BucketKey
@@ -185,3 +186,14 @@ def test_cells_leave_exactly_what_they_brought() -> None:
     five_minutes = windows._pool.windows[0]
     assert five_minutes.total.joint == {}
     assert five_minutes.total.sequences == {}
+
+
+def test_calibration_serves_nobody_and_is_left_out() -> None:
+    served = spread(3, 30.0)
+    own = [sequence("c", ts=T0 + 31, workload=CALIBRATION), step(9, [row("c")], ts=T0 + 32)]
+    windows, without = live([*served, *own]), live(served)
+    assert [bucket.key for bucket in windows.buckets(T0 + 33)] == [CODE]
+    assert windows.total(T0 + 33) == without.total(T0 + 33)
+    with Store.memory() as store:
+        feed(store, None, [engine(), *own])
+        assert store.connection.execute("SELECT count(*) FROM rows").fetchall() == [(1,)], "it is recorded"
