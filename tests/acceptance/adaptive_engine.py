@@ -39,6 +39,8 @@ CALIBRATED_SECONDS: Final = 180.0
 STEP_SECONDS: Final = 1.0
 """No step takes so long on average."""
 LEFT_OUT_SECONDS: Final = 2.0
+PATIENCE: Final = 30.0
+"""Seconds to wait for the station, which shares two cores with an engine that uses both."""
 EXECUTED: Final = 0.95
 """Share of a fixed arm's time in which its K must have been executed: more is lost only to the step before a probe."""
 
@@ -143,7 +145,7 @@ async def _block(feed: FeedClient, traffic: ConstantTraffic, load: Load, number:
 
 
 async def _set(feed: FeedClient, arm: str) -> None:
-    await feed.request("policy_set", PolicySet(policy=ARMS[arm], why="an arm's turn"), PolicyResult)
+    await feed.request("policy_set", PolicySet(policy=ARMS[arm], why="an arm's turn"), PolicyResult, PATIENCE)
 
 
 async def _pass_steps(feed: FeedClient, steps: int) -> None:
