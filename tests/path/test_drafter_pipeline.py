@@ -32,14 +32,15 @@ def _specdeck(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_head_from_nothing_cut_off_once_on_the_way(tmp_path: Path) -> None:
     work = tmp_path / "my-head"
     settings = ("--recipe", "tiny", "--work", str(work))
-    _cut_off_when(work / "answers" / "held-out.jsonl", settings)
-    first = (work / "answers" / "held-out.jsonl").stat().st_mtime_ns
+    _cut_off_when(work / "features" / "held-out", settings)
+    made = (work / "answers" / "held-out.jsonl", work / "features" / "held-out")
+    first = [path.stat().st_mtime_ns for path in made]
 
     done = _specdeck("drafter", "train", *settings)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(work / "head")
-    assert (work / "answers" / "held-out.jsonl").stat().st_mtime_ns == first, "a finished shard was made again"
+    assert [path.stat().st_mtime_ns for path in made] == first, "a finished shard was made again"
     assert "left" in done.stderr
     assert not list(work.rglob(".*draft*")), "remains of an interrupted stage"
 
@@ -73,7 +74,7 @@ def _cut_off_when(sign: Path, settings: tuple[str, ...]) -> None:
     deadline = time.monotonic() + STAGE_SECONDS
     while not sign.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert sign.exists(), "the pipeline wrote no answers"
+    assert sign.exists(), "the pipeline wrote no features"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
