@@ -104,7 +104,11 @@ def _no_bucket(picture: Picture, width: int) -> list[Line]:
     if url is not None:
         lines += [((f"  {text}", "bright"),) for text in curl_lines(clean(url), width - 2)]
         lines.append(EMPTY)
-    if picture.intent == "demo":
+    calibration = None if picture.snapshot is None else picture.snapshot.calibration
+    if calibration is not None and calibration.state == "running":
+        lines += [(("  ◐ ", "accent"), (f"calibrating: {clean(calibration.text)}", "text"))]
+        lines += _dim("Step times are measured first, with requests of our own; the first of yours ends that.", width)
+    elif picture.intent == "demo":
         lines += _dim("The sample traffic begins in a moment.", width)
     else:
         lines += [(("  specdeck demo", "bright"), ("  sends sample traffic of four workloads", "dim"))]

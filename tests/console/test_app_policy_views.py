@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +16,10 @@ from console.app.policy_words import entry_words, mode_words, same_mode
 from console.app.schedule_strip import stretches, strip_lines
 from console.app.schedule_text import parse_line, to_line
 from console.app.spans import text_of, width_of
+from console.app.startup import before_buckets
 from console.app.statusline import status_line
 from console.app.workload_rows import workload_row, workload_state
+from console.feed.messages import CalibrationView
 from console.feed.protocol import HistoryEntry
 from engine.policy import base_k
 from engine.records import PolicyMode
@@ -152,3 +155,10 @@ def test_only_a_change_that_can_be_undone_offers_it() -> None:
     newest, k, _ = scenes.history()
     assert text_of(history_row(newest)).startswith("u 14:14 operator")
     assert " u " not in text_of(history_row(k))
+
+
+def test_while_an_engine_is_calibrated_the_live_screen_says_so() -> None:
+    busy = CalibrationView(engine="e0", state="running", text="batch 8 of 32, 21 s")
+    snapshot = msgspec.structs.replace(scenes.no_bucket(), calibration=busy)
+    shown = "\n".join(map(text_of, before_buckets(Picture(Link("connected", scenes.NOW), scenes.NOW, snapshot), 80)))
+    assert "calibrating: batch 8 of 32, 21 s" in shown
