@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -67,13 +68,19 @@ def answers(seconds: float = 1.0) -> bool:
 def _exchange(method: str, params: msgspec.Struct | None, seconds: float) -> Reply | None:
     fields: dict[str, Any] = {} if params is None else msgspec.to_builtins(params)
     request = Request(id=next(_ids), method=method, params=fields, deadline=time.time() + seconds)
-    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+    with _context().socket(zmq.DEALER) as dealer:
         dealer.setsockopt(zmq.LINGER, 0)
         dealer.connect(ipc(sockets().feed))
         dealer.send(msgspec.msgpack.encode(request))
         if not dealer.poll(int((seconds + 0.5) * 1000)):
             return None
         return msgspec.msgpack.decode(dealer.recv(), type=Reply)
+
+
+@cache
+def _context() -> zmq.Context[zmq.Socket[bytes]]:
+    """One for the process, and never ended: an interrupt that leaves a socket open would let its end wait for ever."""
+    return zmq.Context()
 
 
 def stop_station(station: RunningStation, *, everything: bool, seconds: float) -> None:

@@ -96,8 +96,11 @@ def test_the_hostile_workload_loses_its_drafts_by_itself(course: Course) -> None
     assert sum(row.accepted for row in before) < 0.2 * sum(row.drafted for row in before)
     meanwhile = [(probe, row) for ts, probe, row in rows if course.off + 1 < ts < course.turned]
     assert len(meanwhile) > 20
-    assert {row.drafted for probe, row in meanwhile if probe is None} == {0}
-    assert {row.limit for probe, row in meanwhile if probe is None} <= {"fallback", "adaptive"}
+    # Before tier 2 has turned it off, tier 1 may try a single token again.
+    ordinary = [row for probe, row in meanwhile if probe is None]
+    assert sum(row.drafted == 0 for row in ordinary) > 0.7 * len(ordinary)
+    assert max(row.drafted for row in ordinary) <= 1
+    assert {row.limit for row in ordinary} <= {"fallback", "adaptive"}
 
 
 def test_its_friendly_neighbour_keeps_its_drafts(course: Course) -> None:
