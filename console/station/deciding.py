@@ -15,6 +15,7 @@ from console.station.controlled import Controlled, read_memory
 from console.station.engines import KnownEngine
 from console.station.policy_changes import PolicyChanges, Record
 from console.station.roster import FORGET_AFTER_SECONDS
+from console.station.unconfirmed import with_workload
 from engine.deciding.decisions import Decision, Score
 from engine.deciding.memory import Memory
 from engine.deciding.settings import DecidingSettings
@@ -154,7 +155,7 @@ class Deciding:
             return
         state = self._hands.changes.state
         await self._hands.changes.make(
-            _with_workload(state, decision.workload, decision.after),
+            _decided(state, decision.workload, decision.after),
             actor=ACTOR,
             action=decision.action,
             why=decision.text,
@@ -186,12 +187,10 @@ class Deciding:
             self._hands.remember(_name(self._main()), msgspec.json.encode(main.memory))
 
 
-def _with_workload(state: PolicyState, name: str, after: WorkloadPolicy) -> PolicyState:
+def _decided(state: PolicyState, name: str, after: WorkloadPolicy) -> PolicyState:
     """The lane is the operator's and stays as it is."""
     lane = state.workloads.get(name, WorkloadPolicy()).lane
-    workloads = {**state.workloads, name: msgspec.structs.replace(after, lane=lane)}
-    if workloads[name] == WorkloadPolicy():
-        del workloads[name]
+    workloads = with_workload(state.workloads, name, msgspec.structs.replace(after, lane=lane))
     return msgspec.structs.replace(state, workloads=workloads)
 
 

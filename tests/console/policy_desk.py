@@ -20,6 +20,7 @@ from console.station.policy_changes import PolicyChanges
 from console.station.policy_set import policy_set
 from console.station.policy_undo import policy_confirm, policy_history, policy_undo
 from console.station.station import Station
+from console.station.unconfirmed import with_workload
 from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import ControlRecord, PolicyMode
 from store.database import Store
@@ -100,5 +101,5 @@ class Desk:
 def learn(desk: Desk, workload: str, **own: Any) -> None:
     """As the controller changes a workload."""
     now = desk.state.workloads.get(workload, WorkloadPolicy())
-    workloads = {**desk.state.workloads, workload: replace(now, **own)}
+    workloads = with_workload(desk.state.workloads, workload, replace(now, **own))
     desk.make(replace(desk.state, workloads=workloads), "adaptive", action="k")
