@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 from store.database import Store, StoreError
@@ -42,20 +44,41 @@ def open_source(path: str | Path, settings: JudgeSettings | None = None) -> Stor
     return store
 
 
-def take_in(path: str | Path, ingest: Ingest) -> None:
+def take_in(
+    path: str | Path,
+    ingest: Ingest,
+    *,
+    pace: Callable[[float], None] | None = None,
+    flushed: Callable[[float], None] | None = None,
+) -> None:
     """Read a whole trace into `ingest` and close it.
+
+    Args:
+        pace: called with the time of each record before it is taken in, Unix seconds; may wait.
+        flushed: called with the record time that was come to whenever all before it is in the store, at least every
+            `FLUSH_RECORD_SECONDS` of record time, and at the end.
 
     Raises:
         TraceError: it can't be read.
     """
     notes = TraceNotes()
+    clock = due = -math.inf
     for record in read_records(path, notes):
+        if pace is not None:
+            pace(record.ts)
         ingest.record(record)
-        if ingest.buffered_rows >= FLUSH_ROWS:
+        clock = max(clock, record.ts)
+        if ingest.buffered_rows >= FLUSH_ROWS or clock >= due:
             ingest.flush()
+            due = clock + FLUSH_RECORD_SECONDS
+            if flushed is not None:
+                flushed(clock)
     for line in notes.lines():
         ingest.note(line)
     ingest.close()
+    if flushed is not None:
+        flushed(clock)
 
 
 FLUSH_ROWS = 500_000
+FLUSH_RECORD_SECONDS = 600.0

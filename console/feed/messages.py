@@ -205,6 +205,37 @@ class Event(msgspec.Struct, frozen=True):
     text: str
 
 
+class ReplayMark(msgspec.Struct, frozen=True):
+    """Something on the time axis of a replay that one may want to go to."""
+
+    ts: float
+    kind: Literal["alert", "control", "version", "gap"]
+    text: str = ""
+
+
+class ReplayView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a replay stands. Times are Unix seconds of the record; `Snapshot.ts` is its virtual clock."""
+
+    path: str
+    start: float
+    end: float
+    """Start of the first step, end of the last record that was taken in."""
+    complete: bool
+    """Whether the whole trace was taken in; until then `end` grows."""
+    loaded_share: float = 1.0
+    """How much of the file was taken in, 0 to 1."""
+    playing: bool = False
+    speed: float | None = 1.0
+    """Seconds of record a second; None for as fast as it goes."""
+    loop: tuple[float, float] | None = None
+    marks: list[ReplayMark] = []
+    """In the order of time; of each kind at most one in every 200th of the span."""
+    position: str = ""
+    """The last engine step before the clock, e.g. `step 17 of e0`."""
+    notes: list[str] = []
+    """What was odd about the trace."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     v: int = FEED_VERSION
     station: str
@@ -213,6 +244,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ts: float
     started: float
     source: Literal["live", "replay"] = "live"
+    replay: ReplayView | None = None
+    """Of a replay alone."""
     policy_version: int | None
     policy: PolicyMode | None
     """None, as its version, of a station that only observes: what that engine was told is not known here."""

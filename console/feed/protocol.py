@@ -29,6 +29,8 @@ Method = Literal[
     "export",
     "stop",
     "processes",
+    "replay_act",
+    "whatif",
 ]
 ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refused", "failed", "unreachable"]
 
@@ -267,6 +269,31 @@ class AlertAct(msgspec.Struct, frozen=True, kw_only=True):
 LONGEST_SNOOZE_SECONDS: Final = 30 * 86_400.0
 
 
+class ReplayAct(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `replay_act`: move the clock of a replay. What an act does not name is not read.
+
+    `step`: `count` engine steps onward, back where it is negative; pauses. `seek`: to `ts` (Unix seconds of the
+    record), else to `share` of the span (0 to 1). `jump`: to the next mark of `kind`, to the one before where `count`
+    is negative. `loop`: over `loop`, None ends it. `speed`: seconds of record a second, None for as fast as it goes.
+    """
+
+    act: Literal["play", "pause", "toggle", "step", "seek", "jump", "speed", "loop"]
+    count: int = 1
+    ts: float | None = None
+    share: float | None = None
+    kind: Literal["alert", "control", "version", "gap"] = "alert"
+    speed: float | None = None
+    loop: tuple[float, float] | None = None
+
+
+class WhatIfParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `whatif`: policies as on the command line, over the records in (start, end]; None for all of them."""
+
+    policies: list[str]
+    start: float | None = None
+    end: float | None = None
+
+
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "parquet", "csv"] | None = None
@@ -311,6 +338,7 @@ __all__ = [
     "PolicyUndo",
     "ProcessView",
     "ProcessesResult",
+    "ReplayAct",
     "Reply",
     "ReportParams",
     "Request",
@@ -325,4 +353,5 @@ __all__ = [
     "Steps",
     "StepsParams",
     "StopParams",
+    "WhatIfParams",
 ]
