@@ -29,6 +29,7 @@ def _specdeck(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([SPECDECK, *arguments], capture_output=True, text=True, timeout=STAGE_SECONDS, check=False)
 
 
+@pytest.mark.long  # each stage by itself is tested without
 def test_a_head_from_nothing_cut_off_once_on_the_way(tmp_path: Path) -> None:
     work = tmp_path / "my-head"
     settings = ("--recipe", "tiny", "--work", str(work))
