@@ -1,6 +1,7 @@
 """On the real engine, with the product's own windows and pauses: a workload whose drafts are worthless beside one whose
-drafts are good, two sequences each. The first goes to K = 0 by itself, and by tier 2 once the window is over; the
-second keeps its K. Then the drafts of the first become good, and it has them again within the longest pause.
+drafts are good, two sequences each. The first goes to K = 0 by itself and stays there, turned off by tier 2 once the
+window is over where the step times are known well enough for it; the second keeps its K. Then the drafts of the first
+become good, and it has them again within the longest pause.
 
 The drafter is a `custom_class` that knows the greedy continuations and plants errors (`tests.path.planted_proposer`):
 it is never told K, so trimming does it all. Takes ten to twenty-five minutes.
@@ -40,6 +41,8 @@ SETTLING: Final = 120.0
 """Seconds that a change of K and its confirmation may take beside windows and pauses."""
 LOOKED_AT: Final = 60.0
 """Seconds of rows that say what was executed."""
+TRIED_K: Final = 0.1
+"""Mean K of its rows while its drafts are worthless: now and then a single token is tried."""
 
 
 class Log:
@@ -92,16 +95,13 @@ def _calibrated(served: Served) -> bool:
 
 
 def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:
-    log = Log()
+    log, began = Log(), time.time()
     with traffic.running():
         lost = log.wait("no drafts for the hostile workload", served, turned_off, SETTINGS.window_s + SETTLING)
-        fell = log.wait(
-            "tier 2 has turned it off", served, lambda view: view is not None and view.fallback,
-            SETTINGS.window_s + SETTLING,
-        )  # fmt: skip
-        time.sleep(LOOKED_AT)
-        off = _window(served, time.time() - LOOKED_AT, time.time())
-        log.note("while it was off", **off)
+        fell = _turned_off_by_tier_2(served, log)
+        log.note("tier 2 in the first window" if fell is None else "tier 2 has turned it off", seconds=fell)
+        off = _window(served, began + lost, time.time())
+        log.note("since it went to K = 0", **off)
         traffic.plant(0.0)
         log.note("its drafts are good from now on")
         turned = log.seconds()
@@ -115,7 +115,8 @@ def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:
         log.note("afterwards", **after)
     history = served.ask("policy_history", HistoryParams(limit=100), History).entries
     verdicts = {
-        "the hostile workload goes to K = 0 by itself": off[HOSTILE.workload]["drafted"] == 0,
+        "the hostile workload goes to K = 0 by itself": lost <= SETTINGS.window_s + SETTLING,
+        "and stays there but for tries": (off[HOSTILE.workload]["mean_k"] or 0.0) <= TRIED_K,
         "its friendly neighbour keeps its K": (off[FRIENDLY.workload]["mean_k"] or 0) >= 3,
         "it recovers within the longest pause": back - turned <= SETTINGS.longest_pause_s,
         "its drafts are executed again": (after[HOSTILE.workload]["mean_k"] or 0) >= 1,
@@ -127,6 +128,20 @@ def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:
         "requests": len(traffic.statuses), "log": log.entries, "verdicts": verdicts,
         "history": [f"{entry.ts:.0f} {entry.text}" for entry in reversed(history)],
     }  # fmt: skip
+
+
+def _turned_off_by_tier_2(served: Served, log: Log) -> float | None:
+    """Seconds from now until it did, and its window's worth of rows; None if it didn't: it must be sure, which on a
+    machine whose step times vary by more than the drafts cost it can't be. Tier 1 keeps K at 0 then."""
+    begun, fell = log.seconds(), None
+    while log.seconds() - begun < SETTINGS.window_s + SETTLING:
+        view = view_of(served, HOSTILE.workload)
+        if view is not None and view.fallback:
+            fell = round(log.seconds() - begun, 1)
+            time.sleep(LOOKED_AT)
+            break
+        time.sleep(1.0)
+    return fell
 
 
 def _window(served: Served, since: float, until_: float) -> dict[str, dict[str, float | None]]:
