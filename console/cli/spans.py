@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from math import isfinite
 from typing import Final
 
 from console.cli.outcomes import BadInput
@@ -28,9 +29,12 @@ def parse_time(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        if isfinite(seconds):
+            return seconds
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

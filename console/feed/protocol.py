@@ -26,6 +26,8 @@ Method = Literal[
     "drill_done",
     "engine_restart",
     "report",
+    "span",
+    "side",
     "export",
     "stop",
     "processes",
@@ -37,6 +39,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
+    "span", "side",
 )  # fmt: skip
 
 
@@ -250,6 +253,15 @@ class ReportParams(msgspec.Struct, frozen=True, kw_only=True):
     at: float | None = None
 
 
+class SideParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `side`: figures, depths and configuration of (start, end], Unix seconds, for a comparison. None: from
+    the beginning, to the end."""
+
+    by: list[str] | None = None
+    start: float | None = None
+    end: float | None = None
+
+
 class AlertsParams(msgspec.Struct, frozen=True, kw_only=True):
     """Params of `alerts`: those that were not over `window` seconds before the last record; None for all."""
 
@@ -348,6 +360,7 @@ __all__ = [
     "RequestRowsResult",
     "Series",
     "SeriesParams",
+    "SideParams",
     "Snapshot",
     "StepView",
     "Steps",

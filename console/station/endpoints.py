@@ -23,6 +23,7 @@ from console.feed.protocol import (
     RequestRowsParams,
     RestartParams,
     SeriesParams,
+    SideParams,
     StepsParams,
     StopParams,
 )
@@ -59,6 +60,8 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "drill_done": (DrillDone, drill_done),
         "engine_restart": (RestartParams, engine_restart),
         "report": (ReportParams, queries.report),
+        "span": (None, queries.span),
+        "side": (SideParams, queries.side),
         "export": (ExportParams, queries.export),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),

@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.feed.messages import Series
-from console.feed.protocol import AlertsParams, ExportParams, LogChunk, LogParams, ReportParams, SeriesParams
+from console.feed.protocol import (
+    AlertsParams,
+    ExportParams,
+    LogChunk,
+    LogParams,
+    ReportParams,
+    SeriesParams,
+    SideParams,
+)
 from console.feed.server import FeedError
 from console.station.log_tail import read_chunk
 from store.alerts import AlertHistory, recent_history
+from store.comparing.sides import Side
 from store.database import StoreError
-from store.figures import BucketKey, Report
+from store.figures import BucketKey, Report, Window
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,6 +65,32 @@ def _report(station: Station, params: ReportParams) -> Report:
     try:
         with _recorded(station) as connection:
             return reports.report(connection, source="live", by=params.by, window=params.window, at=params.at)
+    except reports.ReportError as error:
+        raise FeedError("bad_params", str(error)) from error
+
+
+async def span(station: Station, _: None, actor: str) -> Window | None:
+    return await asyncio.to_thread(_span, station)
+
+
+def _span(station: Station) -> Window | None:
+    from store.report import recorded_span
+
+    with _recorded(station) as connection:
+        return recorded_span(connection)
+
+
+async def side(station: Station, params: SideParams, actor: str) -> Side:
+    return await asyncio.to_thread(_side, station, params)
+
+
+def _side(station: Station, params: SideParams) -> Side:
+    from store import report as reports
+    from store.comparing import measure
+
+    try:
+        with _recorded(station) as connection:
+            return measure.side(connection, source="live", by=params.by, start=params.start, end=params.end)
     except reports.ReportError as error:
         raise FeedError("bad_params", str(error)) from error
 
