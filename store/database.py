@@ -61,6 +61,8 @@ class Store:
         connection = _connect(path, read_only=read_only)
         try:
             version = _version(connection, path)
+            if version is None and read_only:
+                raise StoreError(f"{path}: a DuckDB database with nothing in it: no specdeck store")
             if version is None:
                 _initialise(connection)
             elif version > schema.SCHEMA_VERSION:

@@ -44,7 +44,10 @@ Name = tuple[str | None, ...]
 
 
 def _by_name(side: Side) -> dict[Name, Measured]:
-    return {_name(one.figures): one for one in side.buckets}
+    named: dict[Name, Measured] = {}
+    for one in side.buckets:  # of one name what rows are known of comes first, then what is only counted
+        named.setdefault(_name(one.figures), one)
+    return named
 
 
 def _name(figures: Figures) -> Name:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -20,6 +21,7 @@ from console.cli.windows import Bounds, overlap, parse_window
 from engine.records import ControlRecord, Record
 from store.database import Store
 from store.ingest import Ingest
+from store.source import take_in
 from store.trace import TraceWriter
 from tests.console.station_harness import StationUnderTest
 from tests.store.builders import T0, engine, row, sequence, step
@@ -191,9 +193,14 @@ def test_what_can_not_be_held_together_is_refused(trace: Path, options: tuple[st
 
 def test_a_source_that_is_none_is_named(trace: Path, tmp_path: Path, place: Path) -> None:
     (tmp_path / "no.jsonl").write_text("{}\n")
-    for source, code in ((tmp_path / "none", BAD_INPUT), (tmp_path / "no.jsonl", BAD_INPUT), (tmp_path, BAD_INPUT)):
+    duckdb.connect(str(tmp_path / "empty.duckdb")).close()
+    with Store.open(tmp_path / "cut.duckdb") as store:
+        take_in(trace, Ingest(store))
+    whole = (tmp_path / "cut.duckdb").read_bytes()
+    (tmp_path / "cut.duckdb").write_bytes(whole[: len(whole) // 2])
+    for source in (*(tmp_path / name for name in ("none", "no.jsonl", "empty.duckdb", "cut.duckdb")), tmp_path):
         refused = specdeck(str(trace), str(source))
-        assert (refused.exit_code, refused.stdout) == (code, "")
+        assert (refused.exit_code, refused.stdout) == (BAD_INPUT, "")
         assert source.name in refused.stderr
     assert specdeck("--a", "-2m..-1m", "--b", "-1m..").exit_code == UNREACHABLE
 
