@@ -42,6 +42,7 @@ class LiveScreen(DeckScreen):
         self._rows: list[RowFacts] = []
         self._series: Series | None = None
         self._series_key: BucketKey | None = None
+        self._series_ts = 0.0
 
     def body(self) -> ComposeResult:
         yield LineView(id="nothing-yet")
@@ -84,6 +85,8 @@ class LiveScreen(DeckScreen):
             return
         self._draw_table(picture, snapshot)
         self._draw_charts(picture)
+        if picture.replay is not None and abs(snapshot.ts - self._series_ts) > CHART_SECONDS / CHART_POINTS:
+            self._want_series()  # a seek, or a quick replay: the charts go with the figures
 
     def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
@@ -131,6 +134,7 @@ class LiveScreen(DeckScreen):
         idle = picture.link.state != "connected" or picture.paused_since is not None
         hidden = not self.query_one("#charts").display or not self.is_current
         if not idle and not hidden and self.table.cursor is not None:
+            self._series_ts = picture.snapshot.ts if picture.snapshot is not None else 0.0
             self._fetch_series(self.table.cursor)
 
     @work(exclusive=True, group="series", exit_on_error=False)

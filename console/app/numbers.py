@@ -89,6 +89,11 @@ def minutes(ts: float) -> str:
     return time.strftime("%H:%M", time.localtime(ts))
 
 
+def day(ts: float) -> str:
+    """The day of the month, as `21 Sep`."""
+    return time.strftime("%-d %b", time.localtime(ts))
+
+
 def plain(value: int | None) -> str:
     """All digits of a small number."""
     return ABSENT if value is None else str(value)
