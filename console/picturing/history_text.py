@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from console.station.policy_changes import BEGIN
-from console.station.policy_words import shown
-from console.station.undoing import REVERT, UNDO, fields
+from console.picturing.action_names import BEGIN, REVERT, UNDO
+from console.picturing.policy_fields import fields
+from console.picturing.policy_words import shown
 from engine.policy import describe
 from engine.records import ControlRecord, PolicyMode
 from store.control_history import SCORE
