@@ -37,6 +37,8 @@ _RANKS: Final = {kind: rank for rank, kind in enumerate(
 )}  # fmt: skip
 
 _BATCH: Final = 50_000
+_LONGEST_OPEN: Final = 86_400.0
+"""A sequence that arrived so long ago and was never seen to finish was lost."""
 _NO_STEP: Final = 2**62
 """No step has this number or a higher one."""
 
@@ -92,6 +94,15 @@ def _sequences(cursor: duckdb.DuckDBPyConnection, since: float | None, first: in
         values |= {"since": since, "first": first}
     for engine, name, ts, workload, *rest in cursor.execute(query, values).fetchall():
         yield _timed(SequenceRecord(engine, name, ts, None if workload == UNTAGGED else workload, *rest))
+
+
+def open_sequences(cursor: duckdb.DuckDBPyConnection, ts: float) -> dict[int, tuple[str, str]]:
+    """Sequences that arrived before a moment and were not finished then: number → engine and name in a trace."""
+    query = f"""SELECT s.id, engine, {_NAME} FROM sequences s JOIN {_ENGINES} ON engine_run = e.id
+      WHERE workload <> ? AND s.ts < ? AND s.ts > ?
+        AND s.id NOT IN (SELECT sequence FROM finishes WHERE sequence IS NOT NULL AND ts < ?)"""
+    found = cursor.execute(query, [UNATTRIBUTED, ts, ts - _LONGEST_OPEN, ts]).fetchall()
+    return {number: (engine, name) for number, engine, name in found}
 
 
 def _finishes(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:

@@ -91,7 +91,7 @@ class Housekeeping:
             self._windows.use_models(self.models)
 
     def _judge(self) -> None:
-        self._judging.catch_up(self.models)
+        self._judging.catch_up()
         for remark in read_remarks(self._reader, self._remarked, math.inf):
             self._remarked = remark.ts
             self._tell_remark(remark.kind, remark.text)
