@@ -43,18 +43,21 @@ _NO_STEP: Final = 2**62
 """No step has this number or a higher one."""
 
 
-def stored_records(cursor: duckdb.DuckDBPyConnection, since: float | None = None) -> Iterator[Record]:
+def stored_records(
+    cursor: duckdb.DuckDBPyConnection, since: float | None = None, state: StateRecord | None = None
+) -> Iterator[Record]:
     """All records. Workloads are written as they were counted, so that reading them again gives the same buckets.
 
     Args:
         since: Unix seconds; only what is newer. What newer records can't be read without comes along: every engine,
             the sequences that newer rows and finishes name, and the controls that were still in force.
+        state: one more record.
     """
     after = -math.inf if since is None else since
     (first,) = only_row(cursor, "SELECT coalesce(min(id), ?) FROM steps WHERE ts > ?", [_NO_STEP, after])
     few = [
         *_engines(cursor), *_sequences(cursor, since, first), *_finishes(cursor, after), *_controls(cursor, after),
-        *_gaps(cursor, after), *_states(cursor, after),
+        *_gaps(cursor, after), *_states(cursor, after), *([] if state is None else [_timed(state)]),
     ]  # fmt: skip
     few.sort(key=itemgetter(0, 1))
     for _, _, record in heapq.merge(few, _steps(cursor, after, first), key=itemgetter(0, 1)):

@@ -8,7 +8,9 @@ import msgspec
 from engine.records import StateRecord
 from store.judged_models import CountedBefore, started_runs
 from store.judging import Judging
+from store.levels import FINEST
 from store.records import open_sequences
+from store.sql import only_row
 from store.state_records import EngineModel, EngineTimes, State, begin_with, packed_state, read_state
 
 
@@ -26,7 +28,7 @@ def make_state(judging: Judging, connection: duckdb.DuckDBPyConnection, ts: floa
     Raises:
         ValueError: the judge has come further than `ts`.
     """
-    up_to = judging.up_to
+    up_to = judging.up_to or _beginning(connection, ts)
     if up_to > ts:
         raise ValueError(f"the judge has come to {up_to}, past {ts}: what it knew then is gone")
     memory = judging.judge.state()
@@ -41,6 +43,12 @@ def make_state(judging: Judging, connection: duckdb.DuckDBPyConnection, ts: floa
         ],
         sequences=open_sequences(connection, up_to),
     )))  # fmt: skip
+
+
+def _beginning(connection: duckdb.DuckDBPyConnection, ts: float) -> float:
+    """Nothing is judged yet: before the first step, or before `ts` without any."""
+    (first,) = only_row(connection, "SELECT min(ts) FROM steps")
+    return FINEST.floor(ts if first is None else min(ts, float(first)))
 
 
 def restore_state(connection: duckdb.DuckDBPyConnection, record: StateRecord) -> None:
