@@ -23,7 +23,7 @@ from tests.store.builders import announcement, arrived, finished, frame, row
 
 START = 1_790_000_100.0
 """A multiple of 300 s."""
-STEP_SECONDS = 2.5
+STEP_SECONDS = 2.0
 ADAPTIVE = PolicyMode(mode="adaptive", schedule=[(1, 64, 4)], act=True)
 Message = Frame | Announcement | ControlRecord
 
@@ -108,17 +108,18 @@ class Station:
 
 
 def told(alerts: list[Alert]) -> list[dict[str, object]]:
-    """Alerts without their numbers, which go by when something became known; figures to nine places."""
+    """Alerts without their numbers, which go by when something became known."""
     plain = [msgspec.to_builtins(msgspec.structs.replace(alert, id=0)) for alert in alerts]
-    return sorted((_rounded(one) for one in plain), key=str)
+    return sorted((rounded(one) for one in plain), key=str)
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Plain values with figures to nine places: sums in another order differ in the last."""
     if isinstance(value, float):
         return float(f"{value:.9g}") if abs(value) < 1e6 else round(value, 6)
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else value
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value
 
 
 def transitions(store: Store, since: float, until: float) -> list[Transition]:

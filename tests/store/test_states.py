@@ -21,7 +21,7 @@ from store.judging import Judging
 from store.report import report
 from store.source import open_source, take_in
 from store.trace import TraceWriter, read_records
-from tests.store.station_days import START, Station, day, told, transitions
+from tests.store.station_days import START, Station, day, rounded, told, transitions
 
 MINUTES = 31
 FLOOR = JudgeSettings(speedup_floor=1.4)
@@ -61,7 +61,11 @@ def test_a_recording_has_the_same_figures_and_transitions(lived: tuple[Station, 
         assert transitions(store, first, end) == transitions(station.store, first, end) != []
         live = report(station.store.connection, source="", window=end - state.ts, at=end)
         again = report(store.connection, source="", window=end - state.ts, at=end)
-    assert again == live
+    # What changed at its very first step a record can't tell.
+    both = [
+        msgspec.structs.replace(one, transitions=[t for t in one.transitions if t.ts > first]) for one in (again, live)
+    ]
+    assert rounded(msgspec.to_builtins(both[0])) == rounded(msgspec.to_builtins(both[1]))
 
 
 def test_a_whole_record_is_judged_alike_while_it_is_read(lived: tuple[Station, Path, Path]) -> None:
