@@ -98,6 +98,15 @@ def report(
     )
 
 
+def recorded_time(
+    connection: duckdb.DuckDBPyConnection, start: float, end: float
+) -> tuple[Window | None, float | None]:
+    """The recorded window in (start, end], and its wall seconds without outages and gaps; None where no step is."""
+    stretch = stretch_of(connection, start, end)
+    span = _recorded_window(connection, stretch)
+    return span, _seconds(connection, stretch, span) if span else None
+
+
 def _checked(by: Sequence[str] | None) -> tuple[str, ...]:
     keys = DEFAULT_KEYS if by is None else tuple(dict.fromkeys(by))
     for key in keys:
