@@ -63,6 +63,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "span": (None, queries.span),
         "side": (SideParams, queries.side),
         "export": (ExportParams, queries.export),
+        "trace_state": (None, queries.trace_state),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),
