@@ -51,7 +51,7 @@ class WhatIfDialog(ModalScreen[None]):
         with Panel(classes="dialog"):
             yield LineView(id="what-if-over")
             yield PickList(id="what-if-list")
-            yield Input(id="what-if-text", placeholder="or another: static:3, schedule:FILE, adaptive", compact=True)
+            yield Input(id="what-if-text", placeholder="or another: static:3, schedule:FILE or JSON", compact=True)
             yield LineView(id="what-if-said")
 
     def on_mount(self) -> None:

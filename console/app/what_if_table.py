@@ -90,7 +90,7 @@ def _seconds(answers: Sequence[WhatIf], width: int) -> list[Line]:
     lines: list[Line] = []
     for reason in dict.fromkeys(answer.no_seconds for answer in answers if answer.no_seconds):
         named = ", ".join(numbers.mode(answer.policy) for answer in answers if answer.no_seconds == reason)
-        lines += [((part, "warn"),) for part in wrap(f"no tokens/s for {named}: {clean(reason)}", width)]
+        lines += [((part, "text"),) for part in wrap(f"no tokens/s for {named}: {clean(reason)}", width)]
     return [EMPTY, *lines] if lines else []
 
 

@@ -264,6 +264,18 @@ async def test_notes_about_the_trace_are_told_once_and_stay_on_the_engine_screen
         assert note in text_on(app)
 
 
+async def test_the_charts_follow_a_seek_at_once_and_rest_while_the_replay_stands_still() -> None:
+    def asked() -> int:
+        return len(feed.actions("series"))
+
+    async with running(scenes.replayed(playing=False)) as (_, feed, pilot):
+        before = asked()
+        feed.say(scenes.replayed(NOW - 300, 2, playing=False))
+        await until(pilot, lambda: asked() == before + 1)
+        await pilot.pause(1.2)
+        assert asked() == before + 1
+
+
 async def choose(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.press("i", *keys)
     await settled(pilot)
