@@ -1,4 +1,4 @@
-"""A what-if as text: a line a bucket, recorded → predicted, its bounds, the naive figure dim beside, what was assumed."""
+"""A what-if as text: a line a bucket, recorded → predicted with bounds, naive dim beside, and what was assumed."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ A row's share of a step of n decode rows is linear in what the row adds to it, s
 add up to the model's time whatever the others draft. Steps keep the batch that was recorded where their tokens stood:
 the answer for clients that wait for their answers (saturated), not for equal arrivals.
 
-A load (K and padded batch) is known where the table has it at some length of context; where a policy would spend its
-time at others the trace can't identify its step times, and there are no tokens per second.
+Where a policy would spend its time at loads that the record can't identify (`factors`) there are no tokens per second.
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from engine.intervals import CONFIDENCE
-from engine.step_time.bands import CONTEXT_EDGES, batch_band, context_band
+from engine.step_time.bands import batch_band, context_band
 from engine.step_time.cells import ENOUGH_STEPS, cell_code
 from engine.step_time.medians import ROBUST_SD
 from engine.step_time.model import LARGEST_ERROR, MEASURED_SHARE, StepModel
 from store.counts import Bools, Ints
+from store.whatif.factors import Factors, load_of
 from store.whatif.reading import Floats
 from store.whatif.walk import FILLED, RIGHT, WALKS, WRONG
 
@@ -50,6 +50,7 @@ class Costs:
 
     def __init__(self, model: StepModel, fixed_k: int | None) -> None:
         self._model = model
+        self._factors = Factors(model.cells)
         self._fixed_k = fixed_k
         self._recorded: Booked = defaultdict(float)
         self._predicted: list[Booked] = [defaultdict(float) for _ in range(WALKS)]
@@ -87,19 +88,8 @@ class Costs:
         of_row = costs.batch + costs.tokens * (1 + drafts) + costs.context * context
         code = cell_code(passes, batch_band(rows), context_band(context, 1))
         codes, which = np.unique(code, return_inverse=True)
-        factors = np.array([self._factor(one) for one in codes.tolist()])
+        factors = np.array([self._factors.of(one).value for one in codes.tolist()])
         return np.asarray((of_step + of_row) * factors[which]), code
-
-    def _factor(self, code: int) -> float:
-        near = self._nearest(code)
-        return 1.0 if near is None else float(self._model.cells.factors(np.array([near]))[0])
-
-    def _nearest(self, code: int) -> int | None:
-        """The measured cell of the same K and batch whose contexts are nearest; None where there is none."""
-        place = CONTEXT_EDGES.index(code & 0xFFFFF)
-        bands = sorted(range(len(CONTEXT_EDGES)), key=lambda band: abs(band - place))
-        codes = [code >> 20 << 20 | CONTEXT_EDGES[band] for band in bands]
-        return next((near for near in codes if self._model.cells.measured(np.array([near]))[0]), None)
 
     def _doubt(self) -> str | None:
         """Why the step times of the policy are not known well enough; None where they are."""
@@ -109,12 +99,12 @@ class Costs:
         if error > LARGEST_ERROR:
             return f"step times are off by {error:.0%} where they are held against each other"
         booked = self._predicted[FILLED]
-        unknown = {code: ms for code, ms in booked.items() if self._nearest(code) is None}
+        unknown = {code: ms for code, ms in booked.items() if self._factors.of(code).basis == "unknown"}
         if sum(unknown.values()) > (1 - MEASURED_SHARE) * sum(booked.values()):
-            worst = max(unknown, key=unknown.__getitem__)
+            worst = load_of(max(unknown, key=unknown.__getitem__))
             return (
-                f"the record has fewer than {ENOUGH_STEPS} steady steps at K {worst >> 48} with about "
-                f"{worst >> 20 & 0xFFFFFFF} decoding: how long such steps take is not known"
+                f"how long steps at K {worst.k} with about {worst.batch} decoding take is not known: the record has "
+                f"fewer than {ENOUGH_STEPS} steady ones, or of a smaller and a larger K"
             )
         if self._fixed_k and not self._model.trimmed_steps:
             return "every step verified all that was drafted: what fewer drafts would have saved is not known"
@@ -132,8 +122,10 @@ class Costs:
                 shift[code] += sign * ms / whole
         codes = np.array(list(shift), dtype=np.int64)
         moved = np.array([shift[code] for code in codes.tolist()])
-        known = np.array([self._nearest(code) is not None for code in codes.tolist()])
-        own = moved * self._model.cells.errors(codes) * self._model.inflation
+        found = [self._factors.of(code) for code in codes.tolist()]
+        known = np.array([one.basis == "measured" for one in found])
+        cells = np.array([one.cell or 0 for one in found], dtype=np.int64)
+        own = np.where(known, moved * self._model.cells.errors(cells), 0.0) * self._model.inflation
         shared = abs(float(moved[~known].sum())) * self._model.fit_error
         whole_model = float(np.abs(moved).sum()) / 2 * ROBUST_SD * (self._model.error or 0.0)
         return float(np.sqrt((own * own).sum() + shared * shared + whole_model * whole_model))

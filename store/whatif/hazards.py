@@ -65,10 +65,8 @@ class Hazards:
         for bucket in buckets:
             last: float | None = None
             for depth in range(self.depths + 1):
-                found = next((pool[bucket.place][depth] for pool in pools if _enough(pool[bucket.place], depth)), None)
-                if found is None and last is None:
-                    found = _any(pools, bucket.place, depth)
-                last = found[1] / found[0] if found is not None else last
+                found = _shown(pools, bucket.place, depth)
+                last = last if found is None else found
                 self.table[bucket.place, depth] = last or 0.0
             self.known[bucket.place] = last is not None
 
@@ -83,10 +81,9 @@ def _pooled(keys: list[Hashable], at_risk: Floats, passed: Floats) -> list[list[
     return [list(zip(sums[0, pool].tolist(), sums[1, pool].tolist(), strict=True)) for pool in of.tolist()]
 
 
-def _enough(pool: list[tuple[float, float]], depth: int) -> bool:
-    return depth < len(pool) and pool[depth][0] >= ENOUGH_ROWS
-
-
-def _any(pools: list[list[list[tuple[float, float]]]], bucket: int, depth: int) -> tuple[float, float] | None:
-    """The first of the pools that knows anything of a depth."""
-    return next((pool[bucket][depth] for pool in pools if depth < len(pool[bucket]) and pool[bucket][depth][0]), None)
+def _shown(pools: list[list[list[tuple[float, float]]]], bucket: int, depth: int) -> float | None:
+    """What the first pool with enough rows shows of a depth, or the last one with any."""
+    shown = [pool[bucket][depth] for pool in pools if depth < len(pool[bucket]) and pool[bucket][depth][0]]
+    enough = [pool for pool in shown if pool[0] >= ENOUGH_ROWS]
+    chosen = enough[0] if enough else shown[-1] if shown else None
+    return None if chosen is None else chosen[1] / chosen[0]

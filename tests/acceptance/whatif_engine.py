@@ -15,7 +15,6 @@ itself.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import tempfile
@@ -26,8 +25,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from console.feed.client import FeedClient
-from console.feed.messages import Snapshot
+from console.feed.protocol import PolicySet
 from console.traffic.prompts import WORKLOADS, Prompt, Workload, prompts
 from engine.policy import describe
 from engine.records import PolicyMode, StepRecord
@@ -38,7 +36,6 @@ from store.whatif import WhatIf, what_if
 from tests.acceptance.result import write
 from tests.path.policies import set_policy
 from tests.path.served import Served, until
-from console.feed.protocol import PolicySet
 
 MAX_K: Final = 8
 RECORDED: Final = PolicyMode(mode="static", k=MAX_K)
@@ -216,7 +213,9 @@ def _together(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for name in ("recorded", "predicted", "low", "high", "real"):
         rates = [row[f"seconds_{name}"] for row in rows]
         told = all(rates)
-        whole[f"seconds_{name}"] = tokens / sum(r["tokens"] / x for r, x in zip(rows, rates, strict=True)) if told else None
+        whole[f"seconds_{name}"] = (
+            tokens / sum(r["tokens"] / x for r, x in zip(rows, rates, strict=True)) if told else None
+        )
     whole["exact_share"] = sum(row["exact_share"] for row in rows) / len(rows)
     whole["error"], whole["naive_error"] = (whole[name] / whole["real"] - 1 for name in ("predicted", "naive"))
     predicted = whole["seconds_predicted"]
@@ -247,13 +246,16 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
     yield "| policy | tokens per step: predicted (bounds) | real | error | naive | tokens/s: predicted (95 %) | real |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for row in figures["arms"]:
-        rate = "—" if row["seconds_predicted"] is None else (
-            f"{row['seconds_predicted']:.0f} ({row['seconds_low']:.0f} to {row['seconds_high']:.0f})"
+        rate = (
+            "—"
+            if row["seconds_predicted"] is None
+            else (f"{row['seconds_predicted']:.0f} ({row['seconds_low']:.0f} to {row['seconds_high']:.0f})")
         )
-        yield (
-            f"| {row['arm']} | {row['predicted']:.3f} ({row['low']:.3f} to {row['high']:.3f}) | {row['real']:.3f} | "
-            f"{row['error']:+.1%} | {row['naive']:.3f} ({row['naive_error']:+.1%}) | {rate} | {row['seconds_real']:.0f} |"
+        told = (
+            f"{row['predicted']:.3f} ({row['low']:.3f} to {row['high']:.3f}) | {row['real']:.3f} | {row['error']:+.1%}"
         )
+        naive = f"{row['naive']:.3f} ({row['naive_error']:+.1%})"
+        yield f"| {row['arm']} | {told} | {naive} | {rate} | {row['seconds_real']:.0f} |"
 
 
 def _say(line: str) -> None:
