@@ -16,7 +16,9 @@ from store.trace import Steps, TraceNotes, read_pieces
 
 
 def is_database(path: Path) -> bool:
-    """Whether the file says that it is DuckDB's."""
+    """Whether the file says that it is DuckDB's. Raises StoreError: it is a pipe or a device, which can be read once."""
+    if not path.is_file():
+        raise StoreError(f"{path}: a pipe or a device; write the trace to a file first")
     with path.open("rb") as file:
         return file.read(12)[8:] == b"DUCK"
 
@@ -72,6 +74,8 @@ def take_in(
             intake.record(piece)
     for line in notes.lines():
         ingest.note(line)
+    if ingest.counts.broken_messages:
+        ingest.note(f"{ingest.counts.broken_messages} {_BROKEN}")
     ingest.close()
     if flushed is not None:
         flushed(intake.clock)
@@ -117,5 +121,6 @@ class _Intake:
                 self._flushed(self.clock)
 
 
+_BROKEN: Final = "records of the trace have impossible numbers, as a time of no calendar: they are in no figure"
 FLUSH_ROWS: Final = 500_000
 FLUSH_RECORD_SECONDS: Final = 600.0

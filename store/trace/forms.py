@@ -30,6 +30,9 @@ def form_of(path: Path) -> Form:
     Raises:
         TraceError: it can't be opened.
     """
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise TraceError(path, None, f"{what}: a trace is a file")
     try:
         with path.open("rb") as file:
             return _MAGICS.get(file.read(4), "jsonl")

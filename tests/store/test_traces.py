@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from engine.records import ControlRecord, GapRecord, Record, StateRecord
+from store.database import StoreError
 from store.export import export
 from store.report import report
 from store.source import open_source
@@ -174,3 +176,23 @@ def test_info_says_what_is_in_a_trace(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="nowhere"):
         list(read_records(tmp_path / "nowhere.jsonl"))
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for read in (open_source, trace_info):
+        with pytest.raises(StoreError, match="a pipe or a device"):
+            read(pipe)
+
+
+def test_records_that_lie_on_no_time_axis_are_left_out_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "far.jsonl"
+    with TraceWriter(path) as out:
+        for record in (engine(), sequence("a"), step(1, [row("a")]), step(2, [row("a")], ts=1e15)):
+            out.write(record)
+    with open_source(path) as store:
+        shown = report(store.connection, source="far")
+    assert shown.total is not None
+    assert shown.total.decode_rows == 1
+    assert [note for note in shown.notes if note.startswith("1 records of the trace have impossible numbers")]
