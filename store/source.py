@@ -16,7 +16,7 @@ from store.trace import Steps, TraceNotes, read_pieces
 
 
 def is_database(path: Path) -> bool:
-    """Whether the file says that it is DuckDB's. Raises StoreError: it is a pipe or a device, which can be read once."""
+    """Whether the file says that it is DuckDB's. Raises StoreError: it is a pipe or a device."""
     if not path.is_file():
         raise StoreError(f"{path}: a pipe or a device; write the trace to a file first")
     with path.open("rb") as file:

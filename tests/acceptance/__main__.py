@@ -17,6 +17,7 @@ MEASUREMENTS = (
     "hostile_engine",
     "station_gone",
     "whatif_engine",
+    "replayed_run",
 )
 
 
