@@ -49,12 +49,11 @@ def restore_loads(
 
 
 def live_sequences(connection: duckdb.DuckDBPyConnection, run: int, ts: float) -> dict[str, int]:
-    """Sequences of a run that had arrived by `ts` and not finished, by workload."""
+    """Sequences of a run that had arrived by `ts` and not finished, by workload: of each that had any by then."""
     rows = connection.execute(
-        """SELECT workload, count(*) FROM sequences
-           WHERE engine_run = $run AND ts <= $ts AND id NOT IN (
-             SELECT sequence FROM finishes WHERE engine_run = $run AND sequence IS NOT NULL AND ts <= $ts)
-           GROUP BY workload""",
+        """SELECT workload, count(*) FILTER (id NOT IN (
+             SELECT sequence FROM finishes WHERE engine_run = $run AND sequence IS NOT NULL AND ts <= $ts))
+           FROM sequences WHERE engine_run = $run AND ts <= $ts GROUP BY workload""",
         {"run": run, "ts": ts},
     ).fetchall()
     return dict(rows)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import duckdb
 import msgspec
 
-from engine.records import EngineRecord
+from engine.records import LIMITS, EngineRecord
 from store.buckets import UNATTRIBUTED
+from store.record_tables import PROBES
 from store.sql import first_row, only_row
 
 
@@ -29,18 +30,25 @@ class Losses(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Start of the first step to the end of the last, Unix seconds."""
+    """Unix seconds."""
 
     start: float
     end: float
+    steps: bool
+    """Whether any step lies in it."""
 
 
 def recorded_span(connection: duckdb.DuckDBPyConnection) -> Span | None:
-    """What can be gone to: where no step was made or kept, from the first engine's start on. None: nothing."""
-    first, last = only_row(connection, "SELECT min(ts - duration_ms / 1000), max(ts) FROM steps")
-    if first is None:
-        first, last = only_row(connection, "SELECT min(ts), max(ts) FROM engines")
-    return None if first is None else Span(float(first), float(last))
+    """From the start of the first step to the end of the last record; where no step was made or kept, from the start
+    of the first engine on. None: nothing is recorded."""
+    first, start, *ends = only_row(
+        connection,
+        """SELECT min(ts - duration_ms / 1000), (SELECT min(ts) FROM engines), max(ts), (SELECT max(ts) FROM engines),
+             (SELECT max(ts) FROM finishes), (SELECT max(ts) FROM controls), (SELECT max(ts) FROM gaps) FROM steps""",
+    )
+    begin = start if first is None else first
+    last = max((float(end) for end in ends if end is not None), default=None)
+    return None if begin is None or last is None else Span(float(begin), last, first is not None)
 
 
 def started_engines(connection: duckdb.DuckDBPyConnection, ts: float) -> list[StartedEngine]:
@@ -50,6 +58,17 @@ def started_engines(connection: duckdb.DuckDBPyConnection, ts: float) -> list[St
         [ts],
     ).fetchall()
     return [StartedEngine(msgspec.json.decode(text, type=EngineRecord), run, many - 1) for text, run, many in rows]
+
+
+def every_start(connection: duckdb.DuckDBPyConnection) -> list[EngineRecord]:
+    """Every start of an engine, in the order of time."""
+    rows = connection.execute("SELECT record FROM engines ORDER BY ts, id").fetchall()
+    return [msgspec.json.decode(text, type=EngineRecord) for (text,) in rows]
+
+
+def told_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Lines that were kept for whoever reads the figures."""
+    return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY rowid").fetchall()]
 
 
 def dark_engines(connection: duckdb.DuckDBPyConnection, ts: float) -> dict[str, str | None]:
@@ -82,6 +101,31 @@ def last_step_before(connection: duckdb.DuckDBPyConnection, ts: float) -> tuple[
         [ts],
     )
     return None if found is None else (str(found[0]), int(found[1]))
+
+
+class StepThen(NamedTuple):
+    """A step as its frame told it."""
+
+    number: int
+    ts: float
+    running: int
+    k_draft: int
+    limit: str
+    policy: int
+    probe: str | None
+
+
+def steps_until(connection: duckdb.DuckDBPyConnection, run: int, after: int, limit: int, ts: float) -> list[StepThen]:
+    """At most `limit` of the newest steps of a run by `ts` with a number above `after`, oldest first."""
+    rows = connection.execute(
+        """SELECT number, ts, running, k_draft, limit_draft, policy, probe FROM steps
+           WHERE engine_run = ? AND number > ? AND ts <= ? ORDER BY id DESC LIMIT ?""",
+        [run, after, ts, limit],
+    ).fetchall()
+    return [
+        StepThen(number, ended, running, k, LIMITS[term], policy, None if probe is None else PROBES[probe])
+        for number, ended, running, k, term, policy, probe in reversed(rows)
+    ]
 
 
 def step_end(connection: duckdb.DuckDBPyConnection, ts: float, count: int) -> float | None:

@@ -9,11 +9,19 @@ from msgspec.structs import replace
 from store.judge.alerts import Alert
 
 
-def alerts_then(alerts: Iterable[Alert], ts: float) -> Iterator[Alert]:
+def alerts_then(alerts: Iterable[Alert], ts: float, *, over: bool = False) -> Iterator[Alert]:
     """Those that were pending or firing at `ts`. Figures of their evidence are the last ones; causes that came later
-    are left out."""
+    are left out.
+
+    Args:
+        over: those too that had fired and were over by then.
+    """
     for alert in alerts:
-        if alert.pending_since > ts or (alert.ended is not None and alert.ended <= ts):
+        if alert.pending_since > ts:
+            continue
+        if alert.ended is not None and alert.ended <= ts:
+            if over and alert.started is not None:
+                yield alert
             continue
         fired = alert.started is not None and (alert.confirmed is None or alert.confirmed <= ts)
         acknowledged = alert.acknowledged_at is not None and alert.acknowledged_at <= ts

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import duckdb
-import msgspec
 
 from console.feed.messages import ReplayMark
 from console.picturing.history_text import action_text
 from engine.records import ControlRecord
-from store.alerts import read_alerts
 from store.control_history import SCORE
+from store.judge.alerts import Alert
 from store.judge.sentence import place
 
 MARKS_A_KIND: Final = 200
 """Of each kind at most one in so many parts of the span: more could not be told apart on a time bar."""
 
 
-def marks(connection: duckdb.DuckDBPyConnection, controls: Iterable[ControlRecord]) -> list[ReplayMark]:
+def marks(
+    connection: duckdb.DuckDBPyConnection, controls: Iterable[ControlRecord], alerts: Iterable[Alert]
+) -> list[ReplayMark]:
     """All of them, in the order of time."""
-    found = [*_alerts(connection), *_versions(connection), *_gaps(connection)]
+    found = [*_firings(alerts), *_versions(connection), *_gaps(connection)]
     found += [
         ReplayMark(record.ts, "control", action_text(record, record.ts))
         for record in controls
@@ -52,15 +53,12 @@ def neighbour(found: Sequence[ReplayMark], kind: str, ts: float, count: int) -> 
     return wanted[min(abs(count), len(wanted)) - 1] if wanted and count else None
 
 
-def _alerts(connection: duckdb.DuckDBPyConnection) -> list[ReplayMark]:
+def _firings(alerts: Iterable[Alert]) -> Iterator[ReplayMark]:
     """When they fired: a moment earlier there is nothing to be seen of them yet."""
-    return [
-        ReplayMark(
-            alert.confirmed if alert.confirmed is not None else alert.started, "alert", f"{alert.kind} {place(alert)}"
-        )
-        for alert in read_alerts(connection)
-        if alert.started is not None
-    ]
+    for alert in alerts:
+        if alert.started is not None:
+            fired = alert.started if alert.confirmed is None else alert.confirmed
+            yield ReplayMark(fired, "alert", f"{alert.kind} {place(alert)}")
 
 
 def _versions(connection: duckdb.DuckDBPyConnection) -> list[ReplayMark]:

@@ -41,10 +41,16 @@ class Moving:
         self.ts = 0.0
         self.renew()
 
-    def renew(self) -> None:
-        """The store holds more than before: step times are fitted anew, of all there is."""
+    def renew(self, *, afresh: bool = False) -> None:
+        """The store holds more than before: step times are fitted anew, of all there is.
+
+        Args:
+            afresh: rows may have come for moments that were shown already.
+        """
         self._models = step_models(self._connection)
         self.windows.use_models(self._models)
+        if afresh:
+            self.ts = 0.0
 
     def to(self, ts: float) -> None:
         """Bring the windows to `ts`."""

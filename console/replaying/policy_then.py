@@ -34,7 +34,7 @@ class PolicyThen:
         self._said: dict[str, Said] = {}
 
     def follow(self, record: ControlRecord, configured: PolicyMode) -> None:
-        """What holds after `record`. `configured`: of the engine, for the first record that says nothing of the mode."""
+        """What holds after `record`. `configured`: the engine's, until a record says which mode holds."""
         if record.workload is not None and record.action != SCORE:
             self._said[record.workload] = Said(record.ts, record.action, record.why, record.policy is not None)
         before = self.state or PolicyState(0, configured)
