@@ -16,7 +16,7 @@ from store.buckets import CALIBRATION
 from store.counts import PREFILL, Bools, Ints
 from store.load import Runner
 
-CHUNK_ROWS: Final = 1_000_000
+CHUNK_ROWS: Final = 250_000
 Floats = npt.NDArray[np.float64]
 
 _ROWS: Final = "sequence, step, bucket, k_asked, drafted, accepted, emitted, context, cause"
