@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from console.app.main import EndedError
-from console.cli.outcomes import BAD_INPUT, CHECK_FAILED
+from console.cli.outcomes import BAD_INPUT, CHECK_FAILED, UNREACHABLE
 from engine.places import runtime_dir
 from engine.sockets import Sockets
 
@@ -35,7 +35,8 @@ class ReplayChild:
     @property
     def exit_code(self) -> int:
         """What a command should exit with whose replay process ended by itself."""
-        return BAD_INPUT if self._process.poll() == BAD_INPUT else CHECK_FAILED
+        code = self._process.poll()
+        return code if code in (BAD_INPUT, UNREACHABLE) else CHECK_FAILED
 
     def last_words(self) -> str:
         """What it said last, one line."""

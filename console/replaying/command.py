@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import duckdb
+
 from console.replaying.process import run
 from engine.places import SOCKET_PATH_LIMIT, private_dir
 from engine.sockets import Sockets
@@ -35,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _say(error, HELD)
     except (StoreError, OSError, ValueError) as error:
         return _say(error, BAD_INPUT)
+    except duckdb.Error as error:  # a store's file that was cut off or is damaged
+        return _say(StoreError(f"{options.trace}: can't be read: {str(error).strip().splitlines()[0]}"), BAD_INPUT)
     return OK
 
 
