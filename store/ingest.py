@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.frames import Announcement, ArrivedSequence, FinishedSequence, Frame, PackedStep
 from engine.records import (
+    CUT_ACTION,
     LIMITS,
     ControlRecord,
     EngineRecord,
@@ -182,6 +183,8 @@ class Ingest:
 
     def control(self, control: ControlRecord) -> None:
         """Record an action of the operator or of the policy."""
+        if control.action == CUT_ACTION and control.why:
+            self.note(control.why)
         before, after, numbers = (
             None if value is None else _json(value) for value in (control.before, control.after, control.numbers)
         )

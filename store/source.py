@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,7 @@ def open_source(path: str | Path, settings: JudgeSettings | None = None) -> Stor
         raise StoreError(f"{path}: no such file")
     if is_database(path):
         return Store.open(path, create=False, read_only=True)
-    store = Store.memory()
+    store = Store.for_trace(path)
     try:
         take_in(path, Ingest(store))
         judge_all(store.connection, settings)
@@ -66,13 +66,25 @@ def take_in(
         TraceError: it can't be read.
     """
     notes = TraceNotes()
+    take_in_pieces(read_pieces(path, notes), ingest, pace=pace, flushed=flushed, notes=notes)
+
+
+def take_in_pieces(
+    pieces: Iterable[Record | Steps],
+    ingest: Ingest,
+    *,
+    pace: Callable[[float], None] | None = None,
+    flushed: Callable[[float], None] | None = None,
+    notes: TraceNotes | None = None,
+) -> None:
+    """The same with what `read_pieces` gives, or a part of it. Raises what `pieces` raises."""
     intake = _Intake(ingest, pace, flushed)
-    for piece in read_pieces(path, notes):
+    for piece in pieces:
         if isinstance(piece, Steps):
             intake.steps(piece)
         else:
             intake.record(piece)
-    for line in notes.lines():
+    for line in notes.lines() if notes is not None else ():
         ingest.note(line)
     if ingest.counts.broken_messages:
         ingest.note(f"{ingest.counts.broken_messages} {_BROKEN}")

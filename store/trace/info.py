@@ -56,6 +56,17 @@ def trace_info(path: str | Path) -> TraceInfo:
     )  # fmt: skip
 
 
+def span_of(path: str | Path) -> tuple[float, float]:
+    """Start of the first step and end of the last, Unix seconds; zeros where there is none. Raises TraceError."""
+    tally = _Tally()
+    for piece in read_pieces(path):
+        if isinstance(piece, Steps):
+            tally.steps(piece)
+        elif isinstance(piece, StepRecord):
+            tally.record(piece)
+    return tally.start or 0.0, tally.end or 0.0
+
+
 class _Tally:
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
