@@ -10,24 +10,26 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import duckdb
 import numpy as np
 
+from engine.step_time.model import StepModel
 from store import progress
-from store.buckets import BucketName
+from store.buckets import CALIBRATION, BucketName
 from store.counts import PREFILL, RATIO_UNIT, Ints, TallyChange, pack
 from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, total_parts
 from store.levels import CELL_SECONDS, LEVELS
-from store.load import band_code
+from store.load import Runner, band_code
 from store.rollup import JOINT_KEYS, rolled_up_to
 from store.segments import Stretch, split
 from store.series import KEPT_SECONDS
 from store.sql import only_row
 from store.step_models import step_models
 from store.stored import Stored
+from store.token_rate import RATE_SECONDS
 from store.window_group import SPANS
 from store.windows import LiveWindows
 
@@ -35,19 +37,32 @@ Nested = dict[tuple[int, int], dict[int, list[int]]]
 """By bucket (0 for the pool) and number of a window's cell, the sums of each key."""
 
 POOL: Final = 0
-_RUNNERS: Final = "(SELECT id, min(id) OVER (PARTITION BY engine, model_version) AS first_of_runner FROM buckets)"
+_SERVED: Final = f"workload <> '{CALIBRATION}'"
+"""Calibration serves nobody and is left out, of the pool too."""
+_RUNNERS: Final = f"""(SELECT id, min(id) OVER (PARTITION BY engine, model_version) AS first_of_runner
+  FROM buckets WHERE {_SERVED})"""
 _JOINT_KEYS: Final = JOINT_KEYS.removeprefix("bucket, ")
 
 
-def preload(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, now: float) -> None:
-    """Add the rows of the six hours before `now` (Unix seconds), the outages between them, and the step times."""
+def preload(
+    windows: LiveWindows,
+    connection: duckdb.DuckDBPyConnection,
+    now: float,
+    models: Mapping[Runner, StepModel] | None = None,
+) -> None:
+    """Add the rows of the six hours before `now` (Unix seconds), the outages between them, and the step times.
+
+    Args:
+        models: step times to hold rows against, where the caller has them; None: those of all steps of the store.
+    """
     names = dict(Stored(connection).buckets())
     with _nothing_is_garbage():
         for place, (seconds, size, _) in enumerate(SPANS):
             _window(windows, connection, names, place, _Cells(connection, now, seconds, size))
         _rings(windows, connection, names, now)
-    windows.use_models(step_models(connection))
+    windows.use_models(step_models(connection) if models is None else models)
     _load(windows, connection, [now - KEPT_SECONDS, now])
+    windows.restore_rate(_rate(connection, now))
 
 
 @contextlib.contextmanager
@@ -124,7 +139,7 @@ _SUMS: Final = f"""SELECT {{bucket}} AS bucket, cell, coalesce(sum(count) FILTER
   coalesce(sum(count * drafted) FILTER (cause <> {PREFILL}), 0),
   coalesce(sum(count * accepted) FILTER (cause <> {PREFILL}), 0), coalesce(sum(count) FILTER (cause <> {PREFILL}), 0),
   coalesce(sum(count * k_asked) FILTER (cause <> {PREFILL}), 0), sum(emitted)
-FROM ({{parts}}) GROUP BY ALL ORDER BY bucket, cell"""
+FROM ({{parts}}) WHERE bucket IN (SELECT id FROM buckets WHERE {_SERVED}) GROUP BY ALL ORDER BY 1, cell"""
 """As the columns of `store.series`."""
 
 
@@ -153,6 +168,21 @@ def _finest(connection: duckdb.DuckDBPyConnection, start: float, now: float) -> 
     rolled = [rolled_up_to(connection), *(0.0 for _ in LEVELS[1:])]
     raw_from = progress.up_to(connection, progress.RAW_FROM)
     return split(start, now, raw_from, rolled, [0.0] * len(LEVELS))
+
+
+def _rate(connection: duckdb.DuckDBPyConnection, now: float) -> dict[int, int]:
+    """Tokens committed in each of the last whole seconds, the present one besides."""
+    since = math.floor(now) - RATE_SECONDS
+    first, last = only_row(connection, "SELECT min(id), max(id) FROM steps WHERE ts >= ? AND ts <= ?", [since, now])
+    if first is None:
+        return {}
+    rows = connection.execute(
+        f"""SELECT floor(ts)::BIGINT, sum(emitted)::BIGINT FROM rows JOIN steps ON rows.step = steps.id
+           WHERE rows.step BETWEEN $first AND $last AND ts >= $since AND ts <= $now
+             AND bucket IN (SELECT id FROM buckets WHERE {_SERVED}) GROUP BY ALL""",
+        {"first": first, "last": last, "since": since, "now": now},
+    ).fetchall()
+    return dict(rows)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Ints]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from console.feed.messages import FEED_VERSION, Series, Snapshot
-from engine.records import Lane, PolicyMode
+from engine.records import Lane, PolicyMode, StateRecord
 
 Method = Literal[
     "hello",
@@ -27,6 +27,7 @@ Method = Literal[
     "engine_restart",
     "report",
     "export",
+    "trace_state",
     "stop",
     "processes",
     "replay_act",
@@ -37,6 +38,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
+    "trace_state",
 )  # fmt: skip
 
 
@@ -300,6 +302,8 @@ class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     """Unix seconds; only what is newer, as a JSONL trace, or a .duckdb of which older steps and rows are left out.
     None: everything."""
+    state: StateRecord | None = None
+    """What `trace_state` gave when a recording began: a JSONL trace then holds this and what is newer."""
 
 
 class ProcessView(msgspec.Struct, frozen=True):

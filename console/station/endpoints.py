@@ -60,6 +60,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "engine_restart": (RestartParams, engine_restart),
         "report": (ReportParams, queries.report),
         "export": (ExportParams, queries.export),
+        "trace_state": (None, queries.trace_state),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),

@@ -13,6 +13,7 @@ from console.feed.messages import Series
 from console.feed.protocol import AlertsParams, ExportParams, LogChunk, LogParams, ReportParams, SeriesParams
 from console.feed.server import FeedError
 from console.station.log_tail import read_chunk
+from engine.records import StateRecord
 from store.alerts import AlertHistory, recent_history
 from store.database import StoreError
 from store.figures import BucketKey, Report
@@ -71,10 +72,18 @@ def _export(station: Station, params: ExportParams) -> str:
 
     try:
         with _recorded(station) as connection:
-            exports.export(connection, Path(params.path), params.kind, since=params.since)
+            exports.export(connection, Path(params.path), params.kind, since=params.since, state=params.state)
     except StoreError as error:
         raise FeedError("failed", str(error)) from error
     return params.path
+
+
+async def trace_state(station: Station, _: None, actor: str) -> StateRecord:
+    """What a recording begins with. It is made where the judge is fed: between two flushes, not beside them."""
+    with station.recorder.reading() as connection:
+        if connection.execute("FROM engines LIMIT 1").fetchone() is None:
+            raise FeedError("refused", "no engine was recorded yet: begin once one is there, see `specdeck status`")
+    return await asyncio.wrap_future(station.recorder.judge_state())
 
 
 async def alerts(station: Station, params: AlertsParams, actor: str) -> AlertHistory:
