@@ -307,7 +307,7 @@ def in_arrays(rows: Sequence[Row], k: int) -> list[float]:
         name: getattr(table, name) for name in ("k_asked", "drafted", "accepted", "cause")
     }
     hazards = Hazards([Bucket(0, "e0", "code", "0-512", "0", "version")], joint)
-    chunk = Chunk(table, Steps(*([zeros] * 7)), hazards)  # type: ignore[arg-type]
+    chunk = Chunk(table, Steps(*([zeros] * 8)), hazards)  # type: ignore[arg-type]
     asked_for = np.full(len(chunk.row), k)
     drafts = drafts_verified(asked_for, chunk.offered[chunk.row], chunk.at_start)
     walks = walk(chunk.laid, chunk.chances, drafts).starts.sum(axis=1)
