@@ -17,7 +17,7 @@ from store.whatif.answer import answer
 from store.whatif.chunk import Chunk
 from store.whatif.figures import WhatIf, WhatIfError
 from store.whatif.hazards import Hazards
-from store.whatif.lengths import Lengths, checked
+from store.whatif.lengths import Lengths, acting, checked
 from store.whatif.reading import Record
 from store.whatif.sums import Asked, Known
 from store.whatif.trajectory import Trajectory
@@ -28,11 +28,11 @@ def asked(
 ) -> list[WhatIf]:
     """See `store.whatif.what_if`."""
     modes = [checked(mode) for mode in policies]
-    since = max(-math.inf if start is None else start, progress.up_to(connection, progress.RAW_FROM))
-    record = Record(connection, since, math.inf if end is None else end)
+    since, kept_from = -math.inf if start is None else start, progress.up_to(connection, progress.RAW_FROM)
+    record = Record(connection, max(since, kept_from), math.inf if end is None else end)
     models = step_models(connection)
     hazards = Hazards([bucket for _, bucket in record.buckets], record.joint())
-    known = Known(record)
+    known = Known(record, kept_from if max(since, 0.0) < kept_from else None)
     questions = [Asked(mode, _lengths(mode, record, models, hazards), record, models) for mode in modes]
     before = 0
     for rows in record.chunks():
@@ -51,7 +51,7 @@ def asked(
 def _lengths(
     mode: PolicyMode, record: Record, models: Mapping[Runner, StepModel], hazards: Hazards
 ) -> Lengths | Trajectory:
-    if mode.mode == "adaptive" and mode.act is not False:
+    if acting(mode):
         return Trajectory(mode, record, models, hazards)
     return Lengths(mode, record.runs, record.steps)
 

@@ -56,6 +56,11 @@ def checked(mode: PolicyMode) -> PolicyMode:
     return mode
 
 
+def acting(mode: PolicyMode) -> bool:
+    """Whether a controller decides under this mode."""
+    return mode.mode == "adaptive" and mode.act is not False
+
+
 def clamped(mode: PolicyMode, records: Sequence[EngineRecord]) -> list[str]:
     """Why engines would not execute the mode as it is asked for, a sentence for each reason."""
     reasons = {

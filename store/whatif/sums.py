@@ -20,10 +20,15 @@ from store.whatif.walk import FILLED, WALKS, walk
 
 
 class Known:
-    """What was recorded."""
+    """What was recorded.
 
-    def __init__(self, record: Record) -> None:
+    Args:
+        gone_until: up to when steps of the stretch are no longer kept one by one, Unix seconds; None: all are.
+    """
+
+    def __init__(self, record: Record, gone_until: float | None) -> None:
         self._record = record
+        self.gone_until = gone_until
         many = len(record.buckets)
         self.rows: Floats = np.zeros(many)
         """Decode rows."""
