@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("trace", metavar="TRACE")
 @click.option(
     "--policy", "policies", multiple=True, required=True, metavar="MODE",
-    help="`off`, `static:K`, `schedule:FILE-or-JSON`, or `advise:SCHEDULE`, which executes its schedule; repeatable.",
+    help="`off`, `static:K`, `schedule:FILE-or-JSON`, or `adaptive`, whose controller is simulated; repeatable.",
 )  # fmt: skip
 @click.option("--from", "start", default=None, metavar="TIME", help="Only what came after: Unix seconds or ISO time.")
 @click.option("--to", "end", default=None, metavar="TIME", help="Only what came up to then.")

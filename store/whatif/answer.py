@@ -82,11 +82,11 @@ class _Figures:
         return Predicted(
             tokens_per_step=divided(tokens, filled) if guessed else None,
             # Where a bucket ends in the middle of a text, the faster walk may by chance begin more steps in it.
-            tokens_per_step_low=tokens / max(wrong, filled if guessed else wrong),
-            tokens_per_step_high=tokens / min(right, filled if guessed else right),
-            naive_tokens_per_step=float(asked.naive[members].sum()) / rows,
-            exact_share=(filled - inexact) / filled,
-            recorded_start_share=float(asked.recorded_starts[members].sum()) / filled,
+            tokens_per_step_low=divided(tokens, max(wrong, filled if guessed else wrong)),
+            tokens_per_step_high=divided(tokens, min(right, filled if guessed else right)),
+            naive_tokens_per_step=divided(float(asked.naive[members].sum()), rows),
+            exact_share=divided(filled - inexact, filled),
+            recorded_start_share=divided(float(asked.recorded_starts[members].sum()), filled),
             tokens_per_second=self._per_second(members, {name: rate.expected for name, rate in rates.items()}),
             tokens_per_second_low=self._per_second(members, {name: rate.long for name, rate in rates.items()}),
             tokens_per_second_high=self._per_second(members, {name: rate.short for name, rate in rates.items()}),

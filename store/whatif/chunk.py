@@ -21,6 +21,8 @@ class Chunk:
     rows: Rows
     steps: Steps
     hazards: Hazards
+    before: int = 0
+    """Positions in the chunks before it."""
     laid: Layout = field(init=False)
     row: Ints = field(init=False)
     """Place of the row that emitted it."""

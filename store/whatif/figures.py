@@ -28,11 +28,11 @@ class Predicted(msgspec.Struct, frozen=True, kw_only=True):
 
     tokens_per_step: float | None
     """Unknown positions filled in. None where nothing says how they should be."""
-    tokens_per_step_low: float
-    """All unknown positions wrong."""
-    tokens_per_step_high: float
+    tokens_per_step_low: float | None
+    """All unknown positions wrong. None, as all others, where no step of the policy starts in the bucket."""
+    tokens_per_step_high: float | None
     """All unknown positions right."""
-    naive_tokens_per_step: float
+    naive_tokens_per_step: float | None
     """min(accepted, K) + 1 over the recorded steps: exact only where a recorded step starts."""
     exact_share: float | None
     """Share of the predicted steps whose outcome hangs on no unknown position."""

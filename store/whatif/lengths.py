@@ -14,8 +14,9 @@ import numpy as np
 from engine.policy import PolicyError, PolicyState, base_k, resolved_mode, validate
 from engine.records import EngineRecord, PolicyMode
 from store.counts import Ints
+from store.whatif.chunk import Chunk
 from store.whatif.figures import WhatIfError
-from store.whatif.reading import Rows, Steps
+from store.whatif.reading import Steps
 
 
 class Lengths:
@@ -33,30 +34,31 @@ class Lengths:
             lengths = [min(base_k(resolved, int(size), record.max_k), record.max_k) for size in sizes.tolist()]
             self._by_step[of] = np.array(lengths, dtype=np.int64)[which]
 
-    def of(self, rows: Rows) -> Ints:
-        return np.where(rows.bars, 0, self._by_step[rows.step])
+    def of_rows(self, chunk: Chunk) -> Ints:
+        """K where each row starts."""
+        return np.where(chunk.rows.bars, 0, self._by_step[chunk.rows.step])
 
-    def batch_k(self, rows: Rows) -> Ints:
-        """What the drafter is told in the step of each row."""
-        return self._by_step[rows.step]
+    def of_positions(self, chunk: Chunk) -> tuple[Ints, Ints]:
+        """K of each position's sequence, and the batch K, in the order of the chunk's layout."""
+        return self.of_rows(chunk)[chunk.row], self._by_step[chunk.rows.step[chunk.row]]
 
 
 def checked(mode: PolicyMode) -> PolicyMode:
-    """The mode as it can be asked for: `advise` executes its schedule alone.
+    """The mode, once it is sure that it can be meant.
 
     Raises:
-        WhatIfError: it can't be meant, or it would have to decide by what it sees.
+        WhatIfError: it can't.
     """
     try:
         validate(PolicyState(version=0, policy=mode))
     except PolicyError as error:
         raise WhatIfError(str(error)) from error
-    if mode.mode == "adaptive" and mode.act is not False:
-        raise WhatIfError(
-            "adaptive: it decides by what its own drafts show, which a record of another policy doesn't say; ask for "
-            "the schedule or the K that it would settle on (static:K, schedule:SCHEDULE)"
-        )
     return mode
+
+
+def acting(mode: PolicyMode) -> bool:
+    """Whether a controller decides under this mode."""
+    return mode.mode == "adaptive" and mode.act is not False
 
 
 def clamped(mode: PolicyMode, records: Sequence[EngineRecord]) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 from store.buckets import CALIBRATION
 from store.counts import Bools
-from store.whatif.lengths import clamped
+from store.whatif.lengths import acting, clamped
 from store.whatif.reading import Record
 from store.whatif.sums import Asked, Known
 
@@ -25,8 +26,15 @@ def notes(asked: Asked, known: Known, record: Record, members: Bools) -> Iterato
         yield f"{_share(never)} of the tokens were made at K 0: nobody knows what drafts would have done there"
     if known.barred_rows:
         yield "requests that ask for no speculation, or came by the vanilla lane, stay at K 0"
-    if asked.mode.mode in ("schedule", "adaptive"):
+    if asked.mode.schedule is not None and not acting(asked.mode):
         yield "a schedule is looked up at the number of sequences that ran when the token was recorded"
+    if acting(asked.mode):
+        yield (
+            "adaptive's controller is simulated from the beginning of the stretch, knowing only the step times, with "
+            "its default settings and a fixed seed"
+        )
+    if known.gone_until is not None:
+        yield f"what was recorded up to {_written(known.gone_until)} is no longer kept step by step and takes no part"
     if any(bucket.workload == CALIBRATION for _, bucket in record.buckets):
         yield "specdeck's own calibration requests are left out; step times are taken from them too"
 
@@ -42,7 +50,14 @@ def _fresh_drafts(asked: Asked, methods: set[str]) -> Iterator[str]:
         )
     others = sorted(methods - MODEL_DRAFTERS - {"none"})
     if others:
-        yield f"assumed: a token that {' and '.join(others)} drafted right is drafted right afresh from any start"
+        yield (
+            f"assumed: a token that {' and '.join(others)} drafted right is drafted right afresh from any start, "
+            "though now and then another match may be found there"
+        )
+
+
+def _written(ts: float) -> str:
+    return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _share(share: float) -> str:

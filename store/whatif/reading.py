@@ -52,6 +52,8 @@ class Steps:
     batch: Ints
     """Decode rows."""
     k_draft: Ints
+    ts: Floats
+    """End, Unix seconds."""
     duration_ms: Floats
     prefill: Ints
 
@@ -142,15 +144,16 @@ class Record:
         found = self._connection.execute(
             """SELECT id, engine_run,
                  coalesce(lag(running) OVER (PARTITION BY engine_run ORDER BY id), running) AS asked,
-                 decode_rows, k_draft, duration_ms, prefill_tokens
+                 decode_rows, k_draft, ts, duration_ms, prefill_tokens
                FROM steps WHERE ts > $start AND ts <= $end ORDER BY id""",
             bounds,
         ).fetchnumpy()
-        ids, run, asked, batch, k_draft, duration, prefill = found.values()
+        ids, run, asked, batch, k_draft, ts, duration, prefill = found.values()
         runs = np.array(sorted(self.runs), dtype=np.int64)
         return Steps(
             ids.astype(np.int64), np.searchsorted(runs, run.astype(np.int64)), asked.astype(np.int64),
-            batch.astype(np.int64), k_draft.astype(np.int64), duration.astype(np.float64), prefill.astype(np.int64),
+            batch.astype(np.int64), k_draft.astype(np.int64), ts.astype(np.float64), duration.astype(np.float64),
+            prefill.astype(np.int64),
         )  # fmt: skip
 
 

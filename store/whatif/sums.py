@@ -15,14 +15,20 @@ from store.whatif.chunk import Chunk
 from store.whatif.costs import Costs, drafts_verified
 from store.whatif.lengths import Lengths
 from store.whatif.reading import Floats, Record
+from store.whatif.trajectory import Trajectory
 from store.whatif.walk import FILLED, WALKS, walk
 
 
 class Known:
-    """What was recorded."""
+    """What was recorded.
 
-    def __init__(self, record: Record) -> None:
+    Args:
+        gone_until: up to when steps of the stretch are no longer kept one by one, Unix seconds; None: all are.
+    """
+
+    def __init__(self, record: Record, gone_until: float | None) -> None:
         self._record = record
+        self.gone_until = gone_until
         many = len(record.buckets)
         self.rows: Floats = np.zeros(many)
         """Decode rows."""
@@ -70,9 +76,11 @@ class Known:
 class Asked:
     """What a policy makes of it."""
 
-    def __init__(self, mode: PolicyMode, record: Record, models: Mapping[Runner, StepModel]) -> None:
+    def __init__(
+        self, mode: PolicyMode, lengths: Lengths | Trajectory, record: Record, models: Mapping[Runner, StepModel]
+    ) -> None:
         self.mode = mode
-        self._lengths = Lengths(mode, record.runs, record.steps)
+        self._lengths = lengths
         self._buckets = [bucket for _, bucket in record.buckets]
         many = len(self._buckets)
         self.steps: Floats = np.zeros((WALKS, many))
@@ -91,11 +99,11 @@ class Asked:
 
     def add(self, chunk: Chunk) -> None:
         rows, many = chunk.rows, len(self.naive)
-        asked = self._lengths.of(rows)
+        asked = self._lengths.of_rows(chunk)
         decode = rows.decode
         shorter = np.minimum(np.minimum(rows.accepted, asked) + 1, rows.emitted)
         self.naive += np.bincount(rows.bucket[decode], weights=shorter[decode], minlength=many)
-        k = asked[chunk.row]
+        k, batch_k = self._lengths.of_positions(chunk)
         possible = drafts_verified(k, chunk.offered[chunk.row], chunk.at_start)
         walked = walk(chunk.laid, chunk.chances, possible)
         for place, starts in enumerate(walked.starts):
@@ -104,13 +112,12 @@ class Asked:
         self.inexact += np.bincount(chunk.bucket, weights=walked.inexact, minlength=many)
         self.recorded_starts += np.bincount(chunk.bucket, weights=filled * chunk.at_start, minlength=many)
         self.k += np.bincount(chunk.bucket, weights=filled * k, minlength=many)
-        self._spend(chunk, possible, walked.starts)
+        self._spend(chunk, possible, batch_k, walked.starts)
 
-    def _spend(self, chunk: Chunk, drafts: Ints, starts: Floats) -> None:
+    def _spend(self, chunk: Chunk, drafts: Ints, batch_k: Ints, starts: Floats) -> None:
         rows, steps = chunk.rows, chunk.steps
         runner_of = np.array([list(self.costs).index(bucket.runner) if bucket.runner in self.costs else -1
                               for bucket in self._buckets])  # fmt: skip
-        batch_k = self._lengths.batch_k(rows)
         row_runner = np.where(rows.decode, runner_of[rows.bucket], -1)
         met = starts.any(axis=0)
         for place, costs in enumerate(self.costs.values()):
@@ -119,4 +126,6 @@ class Asked:
             costs.record(steps.batch[at], steps.k_draft[at], rows.drafted[mine], rows.context[mine])
             here = np.flatnonzero(met & (runner_of[chunk.bucket] == place))
             row = chunk.row[here]
-            costs.predict(steps.batch[rows.step[row]], batch_k[row], drafts[here], chunk.context[here], starts[:, here])
+            costs.predict(
+                steps.batch[rows.step[row]], batch_k[here], drafts[here], chunk.context[here], starts[:, here]
+            )

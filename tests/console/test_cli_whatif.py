@@ -68,7 +68,6 @@ def test_the_text_has_a_line_a_bucket_and_says_what_was_assumed() -> None:
     [
         ((TRACE, "--policy", "static"), "static takes a whole number"),
         ((TRACE, "--policy", "schedule:[[2,3,4]]"), "must start at batch size 1"),
-        ((TRACE, "--policy", "adaptive"), "adaptive"),
         ((TRACE,), "--policy"),
         (("nowhere.jsonl", "--policy", "off"), "no such file"),
         (("live", "--policy", "off"), "specdeck export"),

@@ -7,13 +7,15 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.policy import parse_mode
-from engine.records import Cause, Record, Row
+from engine.records import Cause, PolicyMode, Record, Row
+from store.buckets import CALIBRATION
 from store.rowbatch import ACCEPTED, CAUSE, CONTEXT, DRAFTED, EMITTED, K_ASKED, SEQ, columns_of
 from store.whatif import WhatIf, what_if
 from store.whatif.chunk import Chunk
@@ -22,7 +24,7 @@ from store.whatif.figures import WhatIfError
 from store.whatif.hazards import Hazards
 from store.whatif.reading import Bucket, Rows, Steps
 from store.whatif.walk import walk
-from tests.store.builders import T0, engine, row, sequence, step, store_of, trace_of
+from tests.store.builders import T0, engine, finish, row, sequence, step, store_of, trace_of
 
 CASE_22: Final = [row(a=a) for a in (4, 1, 0, 4, 2)]
 
@@ -30,6 +32,11 @@ CASE_22: Final = [row(a=a) for a in (4, 1, 0, 4, 2)]
 def asked(records: Sequence[Record], *policies: str, start: float | None = None) -> list[WhatIf]:
     with store_of(records) as store:
         return what_if(store.connection, [parse_mode(text) for text in policies], start)
+
+
+def with_mode(mode: PolicyMode) -> None:
+    with store_of(trace_of(CASE_22)) as store:
+        what_if(store.connection, [mode])
 
 
 def only(rows: Sequence[Row], policy: str) -> WhatIf:
@@ -168,8 +175,8 @@ def test_a_window_counts_the_rows_inside_it() -> None:
 
 
 def test_what_cannot_be_asked_is_said() -> None:
-    with pytest.raises(WhatIfError, match="adaptive"):
-        only(CASE_22, "adaptive")
+    with pytest.raises(WhatIfError, match=r"policy\.k"):
+        with_mode(PolicyMode(mode="static"))
     with pytest.raises(WhatIfError, match="no decode rows"):
         asked([engine()], "off")
 
@@ -222,6 +229,49 @@ def test_a_k_that_never_ran_has_no_time() -> None:
     assert answer.no_seconds is not None
     assert "K 1" in answer.no_seconds
     assert answer.buckets[0].predicted.tokens_per_second is None
+
+
+# Adaptive
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Five minutes at K 4 of a workload whose drafts are good and one whose drafts are not, after a calibration."""
+    random = np.random.default_rng(1)
+    records: list[Record] = [engine(), *(sequence(name, CALIBRATION) for name in "ab")]
+    ts, number = T0, 0
+    for k, ms in ((0, 20.0), (4, 60.0)) * 4:
+        for _ in range(300):
+            number, ts = number + 1, ts + ms / 1000
+            rows = [row(name, d=k, a=0, k=k) for name in "ab"]
+            records.append(step(number, rows, ts=ts, duration_ms=ms, k_verify=k, k_draft=k))
+    for turn in range(100):
+        names = {f"good {turn}": 0.9, f"bad {turn}": 0.05}
+        records += [sequence(name, name.split()[0], ts=ts) for name in names]
+        for _ in range(50):
+            number, ts = number + 1, ts + 0.06
+            passed = (random.random((2, 4)) < np.array([*names.values()])[:, None]).astype(int)
+            taken = np.minimum.accumulate(passed, axis=1).sum(axis=1).tolist()
+            rows = [row(name, d=4, a=a) for name, a in zip(names, taken, strict=True)]
+            records.append(step(number, rows, ts=ts, duration_ms=60.0))
+        records += [finish(name, ts) for name in names]
+    with store_of(records) as store:
+        yield store.connection
+
+
+def test_adaptive_takes_the_drafts_from_a_workload_that_gains_nothing(mixed: duckdb.DuckDBPyConnection) -> None:
+    adaptive, static = what_if(mixed, [parse_mode("adaptive"), parse_mode("static:4")])
+    by_name = {bucket.workload: bucket for bucket in adaptive.buckets}
+    good, bad = by_name["good"], by_name["bad"]
+    assert good.mean_k is not None
+    assert bad.mean_k is not None
+    assert bad.mean_k < 1.0 < good.mean_k
+    assert adaptive.predicted.tokens_per_second is not None
+    assert static.predicted.tokens_per_second is not None
+    assert adaptive.predicted.tokens_per_second > 1.1 * static.predicted.tokens_per_second
+    assert static.predicted.tokens_per_step == pytest.approx(static.recorded.tokens_per_step)
+    assert any("simulated" in note for note in adaptive.notes)
+    assert any("calibration requests are left out" in note for note in adaptive.notes)
 
 
 # Against a walker that knows no arrays
@@ -307,7 +357,7 @@ def in_arrays(rows: Sequence[Row], k: int) -> list[float]:
         name: getattr(table, name) for name in ("k_asked", "drafted", "accepted", "cause")
     }
     hazards = Hazards([Bucket(0, "e0", "code", "0-512", "0", "version")], joint)
-    chunk = Chunk(table, Steps(*([zeros] * 7)), hazards)  # type: ignore[arg-type]
+    chunk = Chunk(table, Steps(*([zeros] * 8)), hazards)  # type: ignore[arg-type]
     asked_for = np.full(len(chunk.row), k)
     drafts = drafts_verified(asked_for, chunk.offered[chunk.row], chunk.at_start)
     walks = walk(chunk.laid, chunk.chances, drafts).starts.sum(axis=1)
