@@ -95,7 +95,7 @@ def export(
         else:
             _WRITERS[chosen](cursor, partial, since)
         os.replace(partial, out)
-    except (OSError, duckdb.IOException) as error:
+    except (OSError, duckdb.IOException, duckdb.TransactionException) as error:  # the last: a full disk at the commit
         raise ExportError(f"{out}: can't be written: {error}") from error
     finally:
         _remove(partial)

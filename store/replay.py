@@ -53,7 +53,12 @@ def replay_headless(
     with Store.for_trace(path) as store:
         take_in(path, Ingest(store), pace=pace)
         judge_all(store.connection, settings)
-        return ReplayResult(report(store.connection, source=str(path)), history(store.connection).alerts)
+        return of_store(store, str(path))
+
+
+def of_store(store: Store, source: str) -> ReplayResult:
+    """The same of a store, which was judged as it was recorded."""
+    return ReplayResult(report(store.connection, source=source), history(store.connection).alerts)
 
 
 class _Pace:

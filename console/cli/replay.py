@@ -65,12 +65,19 @@ def _moment(text: str) -> Moment:
 def _headless(path: str, speed: float | None, speedup_floor: float | None, as_json: bool) -> None:
     from pathlib import Path
 
-    from store.replay import replay_headless
-    from store.trace import TraceError
+    from console.cli.sources import opened
+    from store.database import StoreError
+    from store.replay import of_store, replay_headless
+    from store.source import is_database
 
+    settings = judge_settings(speedup_floor)
     try:
-        result = replay_headless(Path(path), speed, settings=judge_settings(speedup_floor))
-    except TraceError as error:
+        if is_database(Path(path)):
+            with opened(path, settings) as store:
+                result = of_store(store, path)
+        else:
+            result = replay_headless(Path(path), speed, settings=settings)
+    except StoreError as error:
         raise BadInput(str(error)) from error
     if as_json:
         import msgspec

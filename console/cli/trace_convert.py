@@ -25,6 +25,8 @@ def convert(source: str, out: str, as_json: bool) -> None:
 
     Prints the path that was written.
     """
+    import duckdb
+
     from store.database import StoreBusy, StoreError
     from store.trace.convert import convert as convert_trace
 
@@ -34,6 +36,8 @@ def convert(source: str, out: str, as_json: bool) -> None:
         raise Unreachable(str(error)) from error
     except StoreError as error:
         raise BadInput(str(error)) from error
+    except duckdb.IOException as error:
+        raise BadInput(f"{source}: damaged or cut off: {str(error).strip().splitlines()[0]}") from error
     print_result(result, as_json=as_json)
 
 

@@ -35,9 +35,12 @@ def form_of(path: Path) -> Form:
         raise TraceError(path, None, f"{what}: a trace is a file")
     try:
         with path.open("rb") as file:
-            return _MAGICS.get(file.read(4), "jsonl")
+            start = file.read(12)
     except OSError as error:
         raise unreadable(path, error) from error
+    if start[8:] == b"DUCK":
+        raise TraceError(path, None, "a store, no trace: `specdeck trace convert` makes one of it")
+    return _MAGICS.get(start[:4], "jsonl")
 
 
 def unreadable(path: Path, error: OSError) -> TraceError:
