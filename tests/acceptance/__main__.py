@@ -16,6 +16,7 @@ MEASUREMENTS = (
     "adaptive_engine",
     "hostile_engine",
     "station_gone",
+    "replayed_run",
 )
 
 
