@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import duckdb
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import zstandard
 
 from engine.records import StateRecord
@@ -42,7 +44,26 @@ class EngineModel(msgspec.Struct):
 class EngineTimes(msgspec.Struct):
     engine: str
     model_version: str
-    counted: Counted
+    columns: list[npt.NDArray[np.integer]]
+    """Those of `Counted`, each in as few bytes as it needs."""
+
+    @classmethod
+    def of(cls, runner: Runner, counted: Counted) -> EngineTimes:
+        return cls(*runner, [_narrow(column) for column in counted.T])
+
+    def counted(self) -> Counted:
+        """
+        Raises:
+            ValueError: no step times.
+        """
+        return np.stack([column.astype(np.int64) for column in self.columns], axis=1)
+
+
+def _narrow(column: npt.NDArray[np.int64]) -> npt.NDArray[np.integer]:
+    if not len(column):
+        return column
+    kinds = (np.min_scalar_type(int(edge)) for edge in (column.min(), column.max()))
+    return column.astype(np.result_type(*kinds))
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -126,7 +147,7 @@ def begin_with(connection: duckdb.DuckDBPyConnection, state: State) -> None:
         write_changes(connection, Changes(open_alerts, []))
         for one in state.times:
             if (known := runs.get(Runner(one.engine, one.model_version))) is not None:
-                write_counted(connection, known[1][0], hour, one.counted)
+                write_counted(connection, known[1][0], hour, one.counted())
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -38,7 +38,7 @@ def make_state(judging: Judging, connection: duckdb.DuckDBPyConnection, ts: floa
         judge=memory,
         in_force=[EngineModel(*runner, model) for runner, model in judging.models.in_force(up_to).items()],
         times=[
-            EngineTimes(*runner, CountedBefore(connection).to(runs, up_to))
+            EngineTimes.of(runner, CountedBefore(connection).to(runs, up_to))
             for runner, (_, runs) in started_runs(connection).items()
         ],
         sequences=open_sequences(connection, up_to),

@@ -68,11 +68,10 @@ def cut(source: str | Path, out: str | Path, choice: Choice) -> Converted:
         if not names:
             raise TraceError(source, None, f"it has no step of what was chosen; {_from_to(source)}")
         state = None if choice.by_row else _state(source, choice.start)
-        if choice.by_row:
-            notes.carried.append(ROWS_LEFT_OUT)
         cutter = _Cutter(Chosen(source, choice), choice, names, state)
         count = written(partial, cutter.records(read_records(source, notes)), notes)
-    return Converted(str(out), out.stat().st_size, count, notes.lines())
+    said = [ROWS_LEFT_OUT] if choice.by_row else []
+    return Converted(str(out), out.stat().st_size, count, said + notes.lines())
 
 
 def _from_to(source: Path) -> str:
@@ -164,8 +163,9 @@ class _Cutter:
     def _beginning(self, ts: float) -> Iterator[Record]:
         """`ts`: of the first record of the cut."""
         yield from self._engines.values()
-        waiting = [record for name, record in self._sequences.items() if name in self._names or not self._choice.by_row]
-        yield from sorted((*self._controls.values(), *waiting), key=lambda record: record.ts)
+        before: list[Record] = [*self._controls.values()]
+        before += [record for name, record in self._sequences.items() if name in self._names or not self._choice.by_row]
+        yield from sorted(before, key=lambda record: record.ts)
         if self._choice.by_row:
             wanted = self._choice
             after = {

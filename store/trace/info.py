@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.records import ControlRecord, EngineRecord, GapRecord, Record, SequenceRecord, StepRecord
+from engine.records import CUT_ACTION, ControlRecord, EngineRecord, GapRecord, Record, SequenceRecord, StepRecord
 from store.trace.entries import type_of
 from store.trace.forms import form_of
 from store.trace.notes import TraceNotes
@@ -52,7 +52,7 @@ def trace_info(path: str | Path) -> TraceInfo:
         path=str(path), bytes=path.stat().st_size, compressed=form_of(path) != "jsonl", start=start, end=tally.end,
         records=dict(tally.kinds), engines=tally.engines, sequences=tally.kinds["sequence"],
         steps=tally.kinds["step"], rows=tally.rows, workloads=dict(tally.workloads), frames_lost=tally.lost,
-        notes=notes.lines(),
+        notes=tally.notes + notes.lines(),
     )  # fmt: skip
 
 
@@ -76,6 +76,7 @@ class _Tally:
         self.end: float | None = None
         self.rows = 0
         self.lost = 0
+        self.notes: list[str] = []
 
     def steps(self, steps: Steps) -> None:
         block, start, stop = steps
@@ -92,6 +93,8 @@ class _Tally:
                 return
             case ControlRecord():  # in a cut it may be older than all else: it was still in force
                 self._spans(None, record.ts)
+                if record.action == CUT_ACTION and record.why:
+                    self.notes.append(record.why)
                 return
             case StepRecord():
                 self.rows += len(record.rows)
