@@ -12,11 +12,10 @@ import numpy as np
 from engine.step_time.load import LoadSums
 from store.counts import Ints, Joint, SequenceTotals, sum_by_sequence
 from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, summed, total_parts
-from store.levels import FINEST, LEVELS
 from store.places import Places
-from store.recent import SERVED, finest_stretch, int_columns
-from store.rollup import JOINT_KEYS, LOAD_KEYS, rolled_up_to
-from store.segments import Segment, Stretch
+from store.recent import SERVED, finest_stretch, int_columns, with_longer_cells
+from store.rollup import JOINT_KEYS, LOAD_KEYS
+from store.segments import Stretch
 from store.window_group import SPANS
 
 _LOAD_NAMES: Final = (
@@ -51,6 +50,15 @@ class NestedCounts:
         inside = inside[self._total_in[inside] <= place]
         return sum_by_sequence(*(column[inside] for column in self._totals))
 
+    def many_sequences(self, members: Ints) -> list[int]:
+        """How many sequences each window holds of these buckets."""
+        inside = self._total_places.of(_mask(members, self._total_places.limit))
+        sequence, place = self._totals[0][inside], self._total_in[inside]
+        order = np.lexsort((place, sequence))
+        _, first = np.unique(sequence[order], return_index=True)
+        shortest = place[order][first]  # that holds the sequence
+        return [int(many) for many in np.cumsum(np.bincount(shortest, minlength=len(SPANS)))]
+
     def load(self, members: Ints, place: int) -> LoadSums:
         inside = self._load_places.of(_mask(members, self._load_places.limit))
         inside = inside[self._load_in[inside] <= place]
@@ -80,15 +88,7 @@ def _stretch(connection: duckdb.DuckDBPyConnection, starts: list[int], now: floa
     """All windows together: cells of 5 minutes in the longest, as its own are, and where they fit into no other; the
     finest in the others."""
     since = math.nextafter(starts[-1], -math.inf)  # a step that ended at the edge is in the cell
-    finest = finest_stretch(connection, since, now)
-    if not finest.segments:
-        return finest
-    longer = LEVELS[1]
-    first, last = finest.first, finest.last
-    begin = min(max(first, math.ceil(first / longer.seconds) * longer.seconds), last)
-    end = max(begin, longer.floor(min(starts[-2], rolled_up_to(connection, longer), last)))
-    cut = [Segment(FINEST, first, begin), Segment(longer, begin, end), Segment(FINEST, end, last)]
-    return finest._replace(segments=[one for one in cut if one.start < one.end])
+    return with_longer_cells(connection, finest_stretch(connection, since, now), starts[-2])
 
 
 def _served(connection: duckdb.DuckDBPyConnection, query: str) -> list[Ints]:

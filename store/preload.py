@@ -22,7 +22,18 @@ from store.counts import TallyChange, pack
 from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, total_parts
 from store.levels import CELL_SECONDS
 from store.load import Runner, band_code
-from store.recent import POOL, SERVED, finest_stretch, int_columns, load_cells, outages, recent_rate, ring_sums
+from store.recent import (
+    LONGER,
+    POOL,
+    SERVED,
+    finest_stretch,
+    int_columns,
+    load_cells,
+    outages,
+    recent_rate,
+    ring_sums,
+    with_longer_cells,
+)
 from store.rollup import JOINT_KEYS
 from store.series import KEPT_SECONDS
 from store.sql import only_row
@@ -79,6 +90,8 @@ class _Cells:
     def __init__(self, connection: duckdb.DuckDBPyConnection, now: float, seconds: float, size: int) -> None:
         self._connection = connection
         self._stretch = finest_stretch(connection, now - seconds - size, now)
+        if size == LONGER.seconds:
+            self._stretch = with_longer_cells(connection, self._stretch, now)
         self._oldest = math.ceil((now - seconds) / size)
         self.size = size
 

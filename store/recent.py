@@ -14,13 +14,15 @@ from store import progress
 from store.buckets import CALIBRATION
 from store.counts import PREFILL, RATIO_UNIT, Ints
 from store.gather import joint_parts
-from store.levels import CELL_SECONDS, LEVELS
+from store.levels import CELL_SECONDS, FINEST, LEVELS
 from store.rollup import rolled_up_to
-from store.segments import Stretch, split
+from store.segments import Segment, Stretch, split
 from store.series import KEPT_SECONDS
 from store.sql import only_row
 from store.token_rate import RATE_SECONDS
 
+LONGER: Final = LEVELS[1]
+"""As long as the cells of the longest window."""
 POOL: Final = 0
 """Stands for all buckets, where they are pooled."""
 SERVED: Final = f"workload <> '{CALIBRATION}'"
@@ -119,6 +121,17 @@ def finest_stretch(connection: duckdb.DuckDBPyConnection, start: float, now: flo
     rolled = [rolled_up_to(connection), *(0.0 for _ in LEVELS[1:])]
     raw_from = progress.up_to(connection, progress.RAW_FROM)
     return split(start, now, raw_from, rolled, [0.0] * len(LEVELS))
+
+
+def with_longer_cells(connection: duckdb.DuckDBPyConnection, stretch: Stretch, until: float) -> Stretch:
+    """A stretch of finest cells with `LONGER` ones before `until`, where they fit in: far fewer to be read."""
+    if not stretch.segments:
+        return stretch
+    first, last = stretch.first, stretch.last
+    begin = min(math.ceil(first / LONGER.seconds) * LONGER.seconds, last)
+    end = max(begin, LONGER.floor(min(until, rolled_up_to(connection, LONGER), last)))
+    cut = [Segment(FINEST, first, begin), Segment(LONGER, begin, end), Segment(FINEST, end, last)]
+    return stretch._replace(segments=[one for one in cut if one.start < one.end])
 
 
 def int_columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Ints]:

@@ -121,23 +121,22 @@ class StillWindows:
     def engine_load(self, engine: str) -> EngineLoad | None:
         return self._loads.of(engine)
 
-    def _recent(self) -> tuple[dict[int, float], dict[int, tuple[Ints, Ints]]]:
+    def _recent(self) -> tuple[dict[int, float], dict[int, list[tuple[int, Ints]]]]:
         """When each bucket was last seen, known to a cell, and what its sparkline is drawn from."""
         seen = {
             number: min(self._now, float(cell + 1) * CELL_SECONDS)
             for number, cell in last_cells(self._connection, self._now).items()
         }
-        sparks = {}
-        for number, cells, sums in ring_sums(self._connection, self._now, _SPARK_SECONDS + CELL_SECONDS):
-            sparks[number] = cells, sums
+        recent = ring_sums(self._connection, self._now, _SPARK_SECONDS + CELL_SECONDS)
+        sparks = {number: list(zip(cells.tolist(), sums, strict=True)) for number, cells, sums in recent}
         return seen, sparks
 
     def _bucket(self, key: BucketKey, members: Ints) -> BucketWindow:
         place = self._place(members)
         ring = Ring()
         for number in members.tolist():
-            for cell, sums in zip(*self._sparks.get(number, ((), ())), strict=True):
-                ring.add(int(cell), sums)
+            for cell, sums in self._sparks.get(number, ()):
+                ring.add(cell, sums)
         seen = max(self._seen[number] for number in members.tolist())
         return bucket_window(key, self._figures(key, members, place), SPANS[place][2], ring, seen, self._now)
 
@@ -146,7 +145,7 @@ class StillWindows:
         labels = [label for *_, label in SPANS]
         if self._fixed in labels:
             return labels.index(self._fixed)
-        held = [self._counts.sequences(members, place).sequences for place in range(len(SPANS))]
+        held = self._counts.many_sequences(members)
         enough = min(ENOUGH_SEQUENCES, held[-1])
         return next(place for place, sequences in enumerate(held) if sequences >= enough)
 

@@ -102,7 +102,7 @@ def moment(made: list[Record], share: float, exactly: bool) -> float:
     return earlier[-1] if exactly and earlier else ts
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     records(),
     st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=3),
