@@ -163,9 +163,9 @@ def test_a_trace_that_breaks_off_is_played_as_far_as_it_goes(tmp_path: Path) -> 
         replay_act(player, ReplayAct(act="seek", share=1.0))
         shown = player.take()
         assert shown.replay is not None
-        assert T0 + 28 <= shown.ts <= T0 + 30, "the last second waits for others to be sorted in"
+        assert shown.ts == T0 + 30, "to the last record before the fault"
         assert "unknown type 'unheard-of'" in shown.replay.notes[-1]
-        assert [one.kind for one in shown.alerts] == ["trace_broken"]
+        assert shown.alerts[0].kind == "trace_broken"
     assert not list((tmp_path / "cache").rglob("*.duckdb*"))
 
 
