@@ -83,18 +83,24 @@ def _alone(entries: Iterator[Entry]) -> Iterator[Record]:
 
 
 def _together(entries: Iterator[Entry]) -> Iterator[Record | Steps]:
+    """Neighbouring steps of a block as one piece; those before a fault too."""
     block: StepBlock | None = None
     start = stop = 0
-    for _, _, what, place in entries:
-        if what is block and place == stop:
-            stop += 1
-            continue
+    try:
+        for _, _, what, place in entries:
+            if what is block and place == stop:
+                stop += 1
+                continue
+            if block is not None:
+                yield Steps(block, start, stop)
+                block = None
+            if isinstance(what, StepBlock):
+                block, start, stop = what, place, place + 1
+            else:
+                yield what
+    except TraceError:
         if block is not None:
             yield Steps(block, start, stop)
-            block = None
-        if isinstance(what, StepBlock):
-            block, start, stop = what, place, place + 1
-        else:
-            yield what
+        raise
     if block is not None:
         yield Steps(block, start, stop)
