@@ -25,6 +25,8 @@ _RANK: Final = {"gap": 0, "control": 1, "version": 2, "alert": 3}
 
 _DAY: Final = 86_400
 
+_NO_MARKS: Final = " no alert, control action, change of version or gap in this trace"
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -147,8 +149,10 @@ def _around(bar: Bar, width: int) -> Line:
         start = ((" loop from ", "accent"), (numbers.clock(bar.loop_from), "text"), ("  o marks its end", "dim"))
     elif here is not None:
         start = _mark(here, " here ", room)
+    elif behind is not None:
+        start = _mark(behind, " last ", room)
     else:
-        start = _mark(behind, " last ", room) if behind is not None else EMPTY
+        start = EMPTY if marks else ((_NO_MARKS if bar.replay.complete else "", "faint"),)
     return cut(between(start, (*end, (" ", "text")) if end else EMPTY, width), width)
 
 
