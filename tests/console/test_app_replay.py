@@ -236,6 +236,10 @@ async def test_a_replay_process_that_ended_is_said_with_its_last_words() -> None
         assert "DISCONNECTED" in text_on(app)
         assert "REPLAY" in text_on(app)
         assert app.return_value is None, "the last picture stays"
+        assert "space" not in app.screen.query_one("#keys").text
+        await pilot.press("space")
+        assert any("does not answer" in note.message for note in app._notifications)
+        assert not acts(feed)
 
 
 async def test_a_trace_that_can_not_be_opened_ends_the_console() -> None:
