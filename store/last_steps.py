@@ -14,7 +14,6 @@ from store.counts import Ints
 from store.record_tables import PROBES
 from store.rowbatch import K_ASKED, LIMIT
 from store.sql import only_row
-from store.windows import LiveWindows
 
 _LAST: Final = """WITH last AS (SELECT engine, max(steps.id) AS id FROM steps JOIN engines e ON engine_run = e.id
     WHERE steps.ts > $since AND steps.ts <= $until GROUP BY engine)
@@ -36,16 +35,6 @@ class LastStep(NamedTuple):
 def last_steps(connection: duckdb.DuckDBPyConnection, since: float, until: float) -> list[LastStep]:
     """Of each engine the last step that ended in (since, until], Unix seconds."""
     return [_last(connection, row) for row in connection.execute(_LAST, {"since": since, "until": until}).fetchall()]
-
-
-def restore_loads(
-    windows: LiveWindows, connection: duckdb.DuckDBPyConnection, since: float, until: float
-) -> list[LastStep]:
-    """Let windows have the loads of engines at `until`, of which they have those at `since`; the steps between."""
-    found = last_steps(connection, since, until)
-    for last in found:
-        windows.restore_load(last.engine, last.record, last.step, last.matrix)
-    return found
 
 
 def live_sequences(connection: duckdb.DuckDBPyConnection, run: int, ts: float) -> dict[str, int]:

@@ -6,19 +6,21 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
 from console.replaying.read_share import read_share
+from engine.records import Record
 from store.database import Store, StoreError
 from store.ingest import Ingest
 from store.judge.settings import JudgeSettings
 from store.judging import Judging
 from store.rollup import roll_up
-from store.source import take_in
+from store.source import take_in_pieces
+from store.trace import Steps, TraceNotes, read_pieces
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +40,6 @@ class Loading:
     """
 
     def __init__(self, path: Path, store: Store, settings: JudgeSettings | None, changed: Callable[[], None]) -> None:
-        self.end = -math.inf
-        """Record time that was come to: all before it is in the store."""
         self.complete = False
         self.error: str | None = None
         """Why the rest of the trace can't be read."""
@@ -49,7 +49,6 @@ class Loading:
         self._connection = store.cursor()
         self._judging = Judging(store.cursor(), settings)
         self._stopping = False
-        self._came_to = -math.inf
         self._early: list[float] = []
         self._thread = threading.Thread(target=self._run, name="loading", daemon=True)
 
@@ -90,31 +89,30 @@ class Loading:
 
     def _take_in(self) -> None:
         """What comes before a fault is kept."""
+        notes = TraceNotes()
+        pieces = self._watched(read_pieces(self._path, notes))
         try:
-            take_in(self._path, self._ingest, pace=self._pace, flushed=self._flushed)
+            take_in_pieces(pieces, self._ingest, flushed=self._flushed, notes=notes)
         except StoreError as error:
             self.error = str(error)
             self._ingest.close()
-            self._flushed(self._came_to)
 
-    def _pace(self, ts: float) -> None:
-        if self._stopping:
-            raise _Stopped
-        if self._early and time.monotonic() >= self._early[0]:
-            del self._early[0]
-            self._ingest.flush()
-            self._tell(self._came_to)
-        self._came_to = max(self._came_to, ts)
+    def _watched(self, pieces: Iterator[Record | Steps]) -> Iterator[Record | Steps]:
+        """The same pieces, with a look between them at what should be done meanwhile."""
+        for piece in pieces:
+            if self._stopping:
+                raise _Stopped
+            if self._early and time.monotonic() >= self._early[0]:
+                del self._early[0]
+                self._ingest.flush()
+                self._changed()
+            yield piece
 
     def _flushed(self, ts: float) -> None:
-        self._tell(ts)
+        self._changed()
         if self._stopping:
             raise _Stopped
         try:
             self._judging.catch_up()
         except duckdb.Error as error:  # the next time it goes on from there
             log.warning("judging waits: %s", error)
-
-    def _tell(self, ts: float) -> None:
-        self.end = max(self.end, ts)
-        self._changed()

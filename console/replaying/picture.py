@@ -20,6 +20,7 @@ from store.figures import Figures
 from store.last_steps import live_sequences
 from store.moments import StartedEngine, dark_engines, losses, started_engines
 from store.resolved import resolved_by
+from store.still_windows import StillWindows
 from store.windows import LiveWindows
 
 _OFF = PolicyMode(mode="off")
@@ -41,7 +42,7 @@ class Picture(NamedTuple):
 def picture_of(
     ts: float,
     judged: float,
-    windows: LiveWindows,
+    windows: LiveWindows | StillWindows,
     views: BucketViews,
     timeline: Timeline,
     connection: duckdb.DuckDBPyConnection,
@@ -78,7 +79,7 @@ class _Losses(NamedTuple):
 
 def _engines(
     engines: Iterable[StartedEngine],
-    windows: LiveWindows,
+    windows: LiveWindows | StillWindows,
     policy: PolicyThen,
     dark: dict[str, str | None],
     ts: float,

@@ -22,6 +22,8 @@ from store.figures import BucketKey
 from store.levels import FINEST
 from store.moments import last_step_before, moment_of_work, recorded_span, told_notes
 
+PICTURE_SECONDS: Final = 0.25
+"""From one picture to the next while it plays."""
 WORK_SECONDS: Final = 0.2
 """As fast as it goes: each picture moves on as far as takes so long."""
 _ROWS_AT_ONCE: Final = (500, 200_000)
@@ -105,8 +107,8 @@ class Player:
         with self._lock:
             began = time.perf_counter()
             ts = self._move_on()
-            if self._shown is None or self._moving.ts != ts:
-                self._moving.to(ts)
+            if self._shown is None or self._moving.ts != ts:  # else it is the same picture
+                self._moving.to(ts, self._ahead())
                 self._shown = self._picture(ts)
             snapshot = self._snapshot(ts, self._shown)
             self._pace(time.perf_counter() - began)
@@ -132,6 +134,11 @@ class Player:
             limit = clock.end if clock.loop is None else clock.loop[1]
             clock.move((limit if reached is None else min(reached, limit)) - clock.ts)
         return clock.ts
+
+    def _ahead(self) -> float:
+        """Seconds of record to the next picture; 0 where it stands, or goes as fast as it can."""
+        clock = self.clock
+        return PICTURE_SECONDS * clock.speed if clock.playing and clock.speed is not None else 0.0
 
     def _pace(self, seconds: float) -> None:
         """How many rows to take at once, by how long the last ones took."""

@@ -15,12 +15,11 @@ from console.feed.server import FeedServer
 from console.replaying.endpoints import endpoints
 from console.replaying.opened import Opened, opened
 from console.replaying.parent import when_parent_is_gone
-from console.replaying.player import NothingYet, Player
+from console.replaying.player import PICTURE_SECONDS, NothingYet, Player
 from engine.sockets import Sockets
 from store.database import StoreError
 from store.judge.settings import JudgeSettings
 
-PICTURE_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 0.05
 """Until there is a first picture."""
 
