@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from textual.binding import Binding, BindingType
 
+from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
@@ -33,10 +34,6 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "what_if": "Asking what if",
     "page": "Help and explanations",
 }
-
-Need = Literal[
-    "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed"
-]
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class Action:
     display: str = ""
     """How the key is written, where Textual's own way is clumsy."""
 
+
+_PLAYER: Final[tuple[Need, ...]] = ("replay", "station")
 
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
@@ -99,46 +98,46 @@ _ALL: Final[tuple[Action, ...]] = (
         "interrupt", "ctrl+c,ctrl+q", "leave", "Leave, from anywhere; a second time detaches at once", "everywhere",
         shown=False, priority=True, display="ctrl+c",
     ),
-    Action("play", "space", "play", "Play, or stand still", "replay", spare=1, needs=("replay",)),
-    Action("step_on", "full_stop", "step", "One engine step on", "replay", spare=4, display=".", needs=("replay",)),
+    Action("play", "space", "play", "Play, or stand still", "replay", spare=1, needs=_PLAYER),
+    Action("step_on", "full_stop", "step", "One engine step on", "replay", spare=4, display=".", needs=_PLAYER),
     Action(
         "step_back", "comma", "step", "One engine step back", "replay", spare=4, shown=False, display=",",
-        needs=("replay",),
+        needs=_PLAYER,
     ),
     Action(
         "faster", "greater_than_sign", "faster", "Faster: ×0.1 … ×1000, then as fast as it goes", "replay", spare=3,
-        display=">", needs=("replay",),
+        display=">", needs=_PLAYER,
     ),
     Action(
-        "slower", "less_than_sign", "slower", "Slower", "replay", spare=9, display="<", needs=("replay",)
+        "slower", "less_than_sign", "slower", "Slower", "replay", spare=9, display="<", needs=_PLAYER
     ),
-    Action("next_alert", "n", "alert", "To the next alert", "replay", spare=3, needs=("replay",)),
-    Action("previous_alert", "N", "alert", "To the alert before", "replay", shown=False, needs=("replay",)),
-    Action("next_control", "c", "control", "To the next control action", "replay", spare=6, needs=("replay",)),
+    Action("next_alert", "n", "alert", "To the next alert", "replay", spare=3, needs=_PLAYER),
+    Action("previous_alert", "N", "alert", "To the alert before", "replay", shown=False, needs=_PLAYER),
+    Action("next_control", "c", "control", "To the next control action", "replay", spare=6, needs=_PLAYER),
     Action(
-        "previous_control", "C", "control", "To the control action before", "replay", shown=False, needs=("replay",)
+        "previous_control", "C", "control", "To the control action before", "replay", shown=False, needs=_PLAYER
     ),
-    Action("next_version", "v", "version", "To the next change of version", "replay", spare=8, needs=("replay",)),
+    Action("next_version", "v", "version", "To the next change of version", "replay", spare=8, needs=_PLAYER),
     Action(
         "previous_version", "V", "version", "To the change of version before", "replay", shown=False,
-        needs=("replay",),
+        needs=_PLAYER,
     ),
-    Action("go", "g", "go to", "Go to a time, an offset or a share of the trace", "replay", spare=2, needs=("replay",)),
+    Action("go", "g", "go to", "Go to a time, an offset or a share of the trace", "replay", spare=2, needs=_PLAYER),
     Action(
         "loop", "o", "loop", "Loop: marks its beginning, then its end, then ends it", "replay", spare=6,
-        needs=("replay",),
+        needs=_PLAYER,
     ),
     Action(
         "what_if", "i", "what if", "What another policy would have done, in the loop or in all", "replay",
-        spare=5, needs=("replay",),
+        spare=5, needs=_PLAYER,
     ),
     Action(
         "to_start", "0", "start", "To the start of the trace", "replay", shown=False,
-        needs=("replay",),
+        needs=_PLAYER,
     ),
     Action(
         "to_end", "dollar_sign", "end", "To the end of the trace", "replay", shown=False, display="$",
-        needs=("replay",),
+        needs=_PLAYER,
     ),
     Action(
         "explain", "enter", "explain", "Explain the acceptance rate of the selected bucket", "live", needs=("bucket",)
@@ -213,7 +212,7 @@ def bindings(context: Context) -> list[BindingType]:
 def unmet(action: Action, picture: Picture) -> str | None:
     """Why an action can't be done now, with the remedy; None when it can."""
     for need in action.needs:
-        reason = _CHECKS[need](picture)
+        reason = CHECKS[need](picture)
         if reason is not None:
             return f"{action.label}: {reason}"
     return None
@@ -261,66 +260,3 @@ def _bindings(context: Context) -> Iterator[Binding]:
             priority=action.priority,
             key_display=action.display or None,
         )
-
-
-def _needs_station(picture: Picture) -> str | None:
-    if picture.link.state == "connected":
-        return None
-    return "the replay does not answer" if picture.replaying else "there is no connection to the station"
-
-
-def _needs_live(picture: Picture) -> str | None:
-    return "space holds a replay still and plays it on" if picture.replaying else None
-
-
-def _needs_replay(picture: Picture) -> str | None:
-    return None if picture.replay is not None else "only a replay has that"
-
-
-def _needs_write(picture: Picture) -> str | None:
-    if picture.replaying:
-        return "a replay shows what was recorded and changes no engine; i asks what another policy would have done"
-    return "this console is read-only; attach without --read-only" if picture.read_only else None
-
-
-def _needs_engine(picture: Picture) -> str | None:
-    return None if picture.serving else "no engine is serving yet; 7 shows how far it is"
-
-
-def _needs_own_engine(picture: Picture) -> str | None:
-    if any(engine.owned for engine in picture.engines):
-        return None
-    return "specdeck did not start this engine; restart it where it was started"
-
-
-def _needs_policy(picture: Picture) -> str | None:
-    if picture.snapshot is None or picture.snapshot.policy is not None:
-        return None
-    return "this station only observes; the engine's policy is set where that was started"
-
-
-def _needs_bucket(picture: Picture) -> str | None:
-    return None if picture.snapshot is not None and picture.snapshot.buckets else "there is no bucket yet"
-
-
-def _needs_workload(picture: Picture) -> str | None:
-    return None if picture.snapshot is not None and picture.snapshot.workloads else "there is no workload yet"
-
-
-def _needs_unconfirmed(picture: Picture) -> str | None:
-    waits = picture.snapshot is not None and picture.snapshot.unconfirmed is not None
-    return None if waits else "no raise waits to be confirmed"
-
-
-_CHECKS: Final = {
-    "station": _needs_station,
-    "live": _needs_live,
-    "replay": _needs_replay,
-    "write": _needs_write,
-    "engine": _needs_engine,
-    "own_engine": _needs_own_engine,
-    "policy": _needs_policy,
-    "bucket": _needs_bucket,
-    "workload": _needs_workload,
-    "unconfirmed": _needs_unconfirmed,
-}

@@ -26,6 +26,7 @@ from console.app.picture import Link, Picture
 from console.app.policy_desk import PolicyDesk
 from console.app.replay_clock import Expected
 from console.app.replay_desk import Opening, ReplayDesk
+from console.app.replay_keys import ReplayKeys
 from console.app.themes import DARK, THEMES, Palette, next_theme
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
@@ -54,7 +55,7 @@ def _engine_screen() -> Screen[None]:
     return EngineScreen()
 
 
-class SpecdeckApp(App[Outcome], inherit_bindings=False):
+class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -268,54 +269,6 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def action_undo(self) -> None:
         screen = self.screen
         self.desk.undo(screen.marked_change if isinstance(screen, DeckScreen) else None)
-
-    def action_play(self) -> None:
-        self.replay_desk.toggle()
-
-    def action_step_on(self) -> None:
-        self.replay_desk.step(1)
-
-    def action_step_back(self) -> None:
-        self.replay_desk.step(-1)
-
-    def action_faster(self) -> None:
-        self.replay_desk.speed(1)
-
-    def action_slower(self) -> None:
-        self.replay_desk.speed(-1)
-
-    def action_next_alert(self) -> None:
-        self.replay_desk.jump("alert", 1)
-
-    def action_previous_alert(self) -> None:
-        self.replay_desk.jump("alert", -1)
-
-    def action_next_control(self) -> None:
-        self.replay_desk.jump("control", 1)
-
-    def action_previous_control(self) -> None:
-        self.replay_desk.jump("control", -1)
-
-    def action_next_version(self) -> None:
-        self.replay_desk.jump("version", 1)
-
-    def action_previous_version(self) -> None:
-        self.replay_desk.jump("version", -1)
-
-    def action_to_start(self) -> None:
-        self.replay_desk.edge(0.0)
-
-    def action_to_end(self) -> None:
-        self.replay_desk.edge(1.0)
-
-    def action_go(self) -> None:
-        self.replay_desk.go()
-
-    def action_loop(self) -> None:
-        self.replay_desk.loop()
-
-    def action_what_if(self) -> None:
-        self.replay_desk.what_if()
 
     def action_leave(self) -> None:
         from console.app.dialogs import LeaveDialog

@@ -85,6 +85,11 @@ def clock(ts: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(ts))
 
 
+def fine_clock(ts: float) -> str:
+    """To the millisecond."""
+    return f"{clock(ts)}.{int(ts % 1 * 1000):03}"
+
+
 def minutes(ts: float) -> str:
     return time.strftime("%H:%M", time.localtime(ts))
 

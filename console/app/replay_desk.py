@@ -114,6 +114,8 @@ class ReplayDesk:
             self._app.tell("The loop begins at this moment: go to where it ends, then press o.")
         else:
             self._set_loop((min(begin, now), max(begin, now)))
+            if not self._view.playing:  # at the end of the trace it has stopped by itself
+                self.toggle()
 
     def what_if(self) -> None:
         from console.app.what_if_dialog import WhatIfDialog

@@ -24,7 +24,7 @@ def status_line(picture: Picture, width: int) -> Line:
     """Mode, executed K, load, tokens/s, acceptance and speedup now, alerts, loss; the clock at the right."""
     snapshot = picture.snapshot
     start: Line = ((" specdeck", "title"),)
-    end = (*_situation(picture), (numbers.clock(picture.moment), "dim"), (" ", "text"))
+    end = (*_situation(picture), (_clock(picture), "dim"), (" ", "text"))
     parts = [Part(start, 0)]
     if snapshot is None:
         parts.append(Part(((_connecting(picture), "dim"),), 1))
@@ -198,6 +198,12 @@ def _situation(picture: Picture) -> Line:
         words.append((("read-only", "dim"),))
     line = join(words)
     return (*line, ("  ", "text")) if line else EMPTY
+
+
+def _clock(picture: Picture) -> str:
+    """The time that is shown; of a replay that stands still to the millisecond, so that a step shows."""
+    still = picture.replay is not None and not picture.replay.playing
+    return numbers.fine_clock(picture.moment) if still else numbers.clock(picture.moment)
 
 
 def _connecting(picture: Picture) -> str:

@@ -25,6 +25,9 @@ _RANK: Final = {"gap": 0, "control": 1, "version": 2, "alert": 3}
 
 _DAY: Final = 86_400
 
+_NO_MARKS: Final = " no alert, control action, change of version or gap in this trace"
+_NO_MARKS_YET: Final = " no alert, control action, change of version or gap so far"
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -105,7 +108,8 @@ def _after(replay: ReplayView, ts: float, width: int, today: float) -> Line:
     if width >= NOW_FROM:
         span = replay.end - replay.start
         share = min(max((ts - replay.start) / span, 0.0), 1.0) if span > 0 else 0.0
-        now = (("  ", "text"), (numbers.clock(ts), "bright"), (f" {_percent(share)}", "dim"))
+        of_all = _percent(share) if replay.complete else " " * len(_percent(0.0))  # of what, is not known yet
+        now = (("  ", "text"), (numbers.clock(ts), "bright"), (f" {of_all}", "dim"))
     position: Line = EMPTY
     if width >= POSITION_FROM:
         position = ((f" {left(clean(replay.position), 19)}", "dim"),)
@@ -147,8 +151,11 @@ def _around(bar: Bar, width: int) -> Line:
         start = ((" loop from ", "accent"), (numbers.clock(bar.loop_from), "text"), ("  o marks its end", "dim"))
     elif here is not None:
         start = _mark(here, " here ", room)
+    elif behind is not None:
+        start = _mark(behind, " last ", room)
     else:
-        start = _mark(behind, " last ", room) if behind is not None else EMPTY
+        nothing = _NO_MARKS if bar.replay.complete else _NO_MARKS_YET
+        start = EMPTY if marks else ((nothing, "faint"),)
     return cut(between(start, (*end, (" ", "text")) if end else EMPTY, width), width)
 
 

@@ -29,7 +29,7 @@ class TimeBar(LineView):
     def on_click(self, event: events.Click) -> None:
         """Seek to where the track was clicked."""
         picture = self._picture
-        if picture is None or picture.replay is None:
+        if picture is None or picture.replay is None or picture.link.state != "connected":
             return
         bar = make_bar(picture.replay, picture.moment, picture.loop_from, self.size.width, picture.now)
         ts = bar.moment_at(event.x)

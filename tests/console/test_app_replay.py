@@ -48,10 +48,10 @@ ACTS: dict[str, tuple[str, dict[str, Any]]] = {
     "step_back": (",", {"act": "step", "count": -1}),
     "faster": (">", {"act": "speed", "speed": 100.0}),
     "slower": ("<", {"act": "speed", "speed": 50.0}),
-    "previous_control": ("C", {"act": "jump", "kind": "control", "count": -1}),
     "next_alert": ("n", {"act": "jump", "kind": "alert", "count": 1}),
     "previous_version": ("V", {"act": "jump", "kind": "version", "count": -1}),
     "previous_alert": ("N", {"act": "jump", "kind": "alert", "count": -1}),
+    "previous_control": ("C", {"act": "jump", "kind": "control", "count": -1}),
     "next_version": ("v", {"act": "jump", "kind": "version", "count": 1}),
     "next_control": ("c", {"act": "jump", "kind": "control", "count": 1}),
     "to_start": ("0", {"act": "seek", "share": 0.0}),
@@ -236,6 +236,10 @@ async def test_a_replay_process_that_ended_is_said_with_its_last_words() -> None
         assert "DISCONNECTED" in text_on(app)
         assert "REPLAY" in text_on(app)
         assert app.return_value is None, "the last picture stays"
+        assert "space" not in app.screen.query_one("#keys").text
+        await pilot.press("space")
+        assert any("does not answer" in note.message for note in app._notifications)
+        assert not acts(feed)
 
 
 async def test_a_trace_that_can_not_be_opened_ends_the_console() -> None:
