@@ -68,6 +68,12 @@ def read_alerts(connection: duckdb.DuckDBPyConnection, since: float = 0.0) -> li
     return [msgspec.json.decode(record, type=Alert) for (record,) in rows]
 
 
+def all_alerts(connection: duckdb.DuckDBPyConnection) -> list[Alert]:
+    """Every alert there ever was, those that never fired too, in the order of their beginning."""
+    rows = connection.execute("SELECT record FROM alerts ORDER BY pending_since, id").fetchall()
+    return [msgspec.json.decode(record, type=Alert) for (record,) in rows]
+
+
 def orphaned(connection: duckdb.DuckDBPyConnection, ts: float) -> list[Alert]:
     """Alerts that were pending or firing when their judge was lost, as they ended at `ts`."""
     rows = connection.execute("SELECT record FROM alerts WHERE state <> 'resolved' ORDER BY id").fetchall()

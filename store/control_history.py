@@ -27,6 +27,12 @@ def recent_controls(
     return [_control(row) for row in connection.execute(query, {"workload": workload, "limit": limit}).fetchall()]
 
 
+def all_controls(connection: duckdb.DuckDBPyConnection) -> list[ControlRecord]:
+    """Every record there is, in the order of time."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM controls ORDER BY ts, rowid").fetchall()
+    return [_control(row) for row in rows]
+
+
 def controls_since(connection: duckdb.DuckDBPyConnection, policy: int) -> list[ControlRecord]:
     """All records since the one that made policy version `policy`, that one included; none where it isn't known."""
     query = f"""SELECT {_COLUMNS} FROM controls

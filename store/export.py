@@ -6,6 +6,7 @@ name when it is complete.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from typing import Final, Literal
 import duckdb
 import msgspec
 
+from engine.records import StateRecord
 from store import progress, schema
 from store.database import StoreError
 from store.records import stored_records
@@ -57,16 +59,23 @@ def kind_of(out: Path) -> Kind:
 
 
 def export(
-    connection: duckdb.DuckDBPyConnection, out: str | Path, kind: Kind | None = None, *, since: float | None = None
+    connection: duckdb.DuckDBPyConnection,
+    out: str | Path,
+    kind: Kind | None = None,
+    *,
+    since: float | None = None,
+    state: StateRecord | None = None,
 ) -> ExportResult:
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
     Args:
         since: Unix seconds. A JSONL trace then holds only what is newer (`store.records`); a `.duckdb` holds all but
             steps and rows that are older and rolled up, as if they had had their time. None: everything.
+        state: what the judge knew at that moment, which a JSONL trace then begins with: it holds what is newer, in
+            place of `since`. Left out where steps from then on were removed meanwhile.
 
     Raises:
-        ExportError: `out` exists, can't be written, or is of another kind though `since` is given.
+        ExportError: `out` exists, can't be written, or is of another kind though `since` or `state` is given.
     """
     out = Path(out)
     chosen = kind or kind_of(out)
@@ -74,14 +83,19 @@ def export(
         raise ExportError(
             f"{out}: only a JSONL trace and a store can begin at a moment; name it .jsonl, .jsonl.zst or .duckdb"
         )
+    if state is not None and chosen != "jsonl":
+        raise ExportError(f"{out}: only a JSONL trace can begin with what the judge knew; name it .jsonl or .jsonl.zst")
     if out.exists():
         raise ExportError(f"{out}: exists; choose another name, or remove it first")
     partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
     cursor = connection.cursor()
     try:
-        _WRITERS[chosen](cursor, partial, since)
+        if state is not None:
+            _record(cursor, partial, state)
+        else:
+            _WRITERS[chosen](cursor, partial, since)
         os.replace(partial, out)
-    except (OSError, duckdb.IOException) as error:
+    except (OSError, duckdb.IOException, duckdb.TransactionException) as error:  # the last: a full disk at the commit
         raise ExportError(f"{out}: can't be written: {error}") from error
     finally:
         _remove(partial)
@@ -145,6 +159,15 @@ def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None
         raise ExportError("no engine was recorded yet, and a trace without one can't be read")
     with TraceWriter(path) as writer, _snapshot(cursor):
         for record in stored_records(cursor, since):
+            writer.write(record)
+
+
+def _record(cursor: duckdb.DuckDBPyConnection, path: Path, state: StateRecord) -> None:
+    """A trace that begins with what the judge knew. It judges whole cells: what ended at `state.ts` is in the first."""
+    if progress.up_to(cursor, progress.RAW_FROM) >= state.ts:
+        return _to_jsonl(cursor, path, state.ts)
+    with TraceWriter(path) as writer, _snapshot(cursor):
+        for record in stored_records(cursor, math.nextafter(state.ts, 0.0), state):
             writer.write(record)
 
 

@@ -23,9 +23,11 @@ from store.rollup import (
     LOAD_BANDS,
     LOAD_KEYS,
     LOAD_SUMS,
+    MAX_DEPTH,
     RATIO,
     STEP_FACTS,
     rolled_up_to,
+    sequence_sums,
 )
 from store.segments import Stretch, split
 from store.sql import only_row
@@ -135,6 +137,21 @@ def total_parts(stretch: Stretch) -> list[str]:
               {RATIO} AS ratio FROM {_raw(stretch)} GROUP BY ALL""",
         *(
             f"SELECT cell, bucket, sequence, {TOTAL_COLUMNS} FROM {table} {inside}"
+            for table in ("sequence_rollup_10s", "sequence_totals")
+            if stretch.segments
+        ),
+    ]
+
+
+def depth_parts(stretch: Stretch) -> list[str]:
+    """Queries that together give acceptance at every depth by sequence: `bucket`, `sequence`, `reached`, `matched`."""
+    inside = f"WHERE cell >= {stretch.first!r} AND cell < {stretch.last!r}"
+    raw = f"SELECT bucket, sequence, {sequence_sums(MAX_DEPTH)} FROM {_raw(stretch)} GROUP BY ALL"
+    names = "bucket, sequence, rows, draft_steps, ratio, reached, matched, resumed, resumed_ratio"
+    return [
+        f"SELECT bucket, sequence, reached, matched FROM ({raw}) AS part ({names})",
+        *(
+            f"SELECT bucket, sequence, reached, matched FROM {table} {inside}"
             for table in ("sequence_rollup_10s", "sequence_totals")
             if stretch.segments
         ),

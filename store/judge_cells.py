@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import duckdb
@@ -20,6 +20,10 @@ from store.sequence_totals import summed
 _CELL: Final = f"(floor(s.ts / {CELL_SECONDS}) * {CELL_SECONDS})::BIGINT AS cell"
 
 
+ModelOf = Callable[[Runner, float], StepModel | None]
+"""The model to judge an engine's cell by that begins at a moment; asked in the order of time."""
+
+
 class JudgedCell(NamedTuple):
     ts: float
     sequences: SequenceCells | None
@@ -27,11 +31,11 @@ class JudgedCell(NamedTuple):
 
 
 def judged_cells(
-    connection: duckdb.DuckDBPyConnection, start: float, stop: float, models: Mapping[Runner, StepModel]
+    connection: duckdb.DuckDBPyConnection, start: float, stop: float, model_of: ModelOf
 ) -> Iterator[JudgedCell]:
-    """The cells that begin in [start, stop) and hold anything, in order."""
+    """The cells that begin in [start, stop), multiples of 10, and hold anything, in order."""
     sequences = _sequences(connection, start, stop)
-    loads = _loads(connection, start, stop, models)
+    loads = _loads(connection, start, stop, model_of)
     for cell in sorted(sequences.keys() | loads.keys()):
         yield JudgedCell(float(cell), sequences.get(cell), loads.get(cell) or _nothing(float(cell)))
 
@@ -59,9 +63,7 @@ def _sequences(connection: duckdb.DuckDBPyConnection, start: float, stop: float)
     return found
 
 
-def _loads(
-    connection: duckdb.DuckDBPyConnection, start: float, stop: float, models: Mapping[Runner, StepModel]
-) -> dict[int, LoadCells]:
+def _loads(connection: duckdb.DuckDBPyConnection, start: float, stop: float, model_of: ModelOf) -> dict[int, LoadCells]:
     runners = {
         bucket: Runner(engine, version)
         for bucket, engine, version in connection.execute("SELECT id, engine, model_version FROM buckets").fetchall()
@@ -71,7 +73,7 @@ def _loads(
         connection,
         f"""SELECT cell, bucket, batch_band, context_band, sum(count), sum(emitted), sum(duration_us),
               sum(emitted_batch), sum(emitted_context), sum(prefill) FROM load_10s WHERE {inside} GROUP BY ALL
-            ORDER BY cell, bucket""",
+            ORDER BY cell, bucket, batch_band, context_band""",
     )
     drafts = _fetched(
         connection,
@@ -88,7 +90,7 @@ def _loads(
         mine = [column[ends[ts]] for column in load] if ts in ends else [column[:0] for column in load]
         for number, bucket in enumerate(buckets.tolist()):
             runner = runners[bucket]
-            one = account(_sums([column[mine[1] == bucket] for column in mine]), models.get(runner))
+            one = account(_sums([column[mine[1] == bucket] for column in mine]), model_of(runner, float(ts)))
             taken[number] = one.total_ms
             if one.measured_ms >= 0.8 * one.total_ms > 0:
                 gained[number] = float(one.gained_ms.sum())

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import duckdb
-import msgspec
 import zstandard
 
-from engine.step_time.model import StepModel
 from store import progress
 from store.alerts import next_number, orphaned, write_changes
 from store.judge.alerts import Changes
@@ -23,12 +20,13 @@ from store.judge.judge import Judge
 from store.judge.memory import empty_memory
 from store.judge.settings import JudgeSettings
 from store.judge_cells import judged_cells
-from store.judge_events import events
+from store.judge_events import Happened, events
+from store.judge_kept import pack, unpack
+from store.judged_models import JudgedModels
 from store.levels import CELL_SECONDS, FINEST
-from store.load import Runner
 from store.rollup import roll_up, rolled_up_to
 from store.sql import first_row, only_row
-from store.step_models import step_models
+from store.state_records import begin_with, found_state
 from store.stored import Stored
 
 log = logging.getLogger(__name__)
@@ -44,7 +42,6 @@ _TIMES: Final = (
     ("controls", "ts"),
 )  # fmt: skip
 """Tables that the judge is fed from, and the column that holds the time."""
-_ZSTD_LEVEL: Final = 1
 
 
 def judge_all(connection: duckdb.DuckDBPyConnection, settings: JudgeSettings | None = None) -> None:
@@ -55,35 +52,65 @@ def judge_all(connection: duckdb.DuckDBPyConnection, settings: JudgeSettings | N
 
 
 class Judging:
-    """One judge over one store. `judge` may be asked and told by its owner between calls."""
+    """One judge over one store. `judge` may be asked and told by its owner between calls.
+
+    A trace that begins with what its station knew is judged on from there, as soon as that record is in the store.
+
+    Args:
+        settings: None for those of the station that made such a record, else the defaults.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, settings: JudgeSettings | None = None) -> None:
         self._connection = connection
         self._names = dict(Stored(connection).buckets())
+        self._wanted = settings
         self._settings = settings or JudgeSettings()
         self._waiting = Changes([], [])
-        found = first_row(connection, "SELECT up_to, state FROM judge")
-        self._up_to = 0.0 if found is None else float(found[0])
-        self.judge = Judge(self._names, self._settings) if found is None else self._restored(found[1])
-        self._saved = self._kept = self._up_to
-        self._models: Mapping[Runner, StepModel] = {}
+        self._up_to = 0.0
+        self._models = JudgedModels(connection)
+        self._given = False
+        self.judge = Judge(self._names, self._settings)
+        self._load()
 
-    def catch_up(self, models: Mapping[Runner, StepModel] | None = None) -> None:
+    @property
+    def settings(self) -> JudgeSettings:
+        return self._settings
+
+    @property
+    def models(self) -> JudgedModels:
+        """What the next cells are judged by."""
+        self._models.refresh()
+        return self._models
+
+    @property
+    def up_to(self) -> float:
+        """Cells before this moment are judged, Unix seconds."""
+        return self._up_to
+
+    def catch_up(self) -> None:
         """Judge every cell that was rolled up since the last time, and keep what came of it.
 
         Raises:
             duckdb.Error: it can't be read or written; the next call goes on where this one came to.
         """
-        self._catch_up(rolled_up_to(self._connection), models)
+        self._catch_up(rolled_up_to(self._connection))
 
     def finish(self) -> None:
         """Nothing more will come: judge to the very end, also the windows that are still open, and save.
 
+        A record that a station went on after is judged as far as that had come, for whole cells: its windows ended
+        later.
+
         Raises:
             duckdb.Error: as `catch_up`.
         """
-        self._catch_up(max(rolled_up_to(self._connection), _end(self._connection)))
-        self.judge.finish(self._up_to)
+        end = _end(self._connection)
+        self._look_for_state()
+        if self._given:
+            self._catch_up(end - FINEST.seconds)
+        else:
+            self._catch_up(max(rolled_up_to(self._connection), end))
+            self.judge.finish(self._up_to)
         self.save()
 
     def save(self) -> None:
@@ -94,10 +121,33 @@ class Judging:
         """
         self._keep(save=True)
 
-    def _catch_up(self, end: float, models: Mapping[Runner, StepModel] | None = None) -> None:
-        if end > self._up_to:
-            self._models = step_models(self._connection) if models is None else models
+    def _load(self) -> None:
+        """Go on with what was saved here."""
+        state = found_state(self._connection)
+        if state is not None:
+            self._given = True
+            self._settings = self._wanted or state.settings
+            self._models = JudgedModels(self._connection, state.models(), state.up_to)
+        found = first_row(self._connection, "SELECT up_to, state FROM judge")
+        if found is None and state is not None:
+            begin_with(self._connection, state)
+            found = first_row(self._connection, "SELECT up_to, state FROM judge")
+        if found is not None:
+            self._up_to = float(found[0])
+            self.judge = self._restored(found[1])
+        self._saved = self._kept = self._up_to
+
+    def _look_for_state(self) -> None:
+        """What the station knew that recorded this may have come after the first look."""
+        if not self._up_to and not self._given and found_state(self._connection) is not None:
             self._names.update(Stored(self._connection).buckets())
+            self._load()
+
+    def _catch_up(self, end: float) -> None:
+        if end > self._up_to:
+            self._look_for_state()
+            self._names.update(Stored(self._connection).buckets())
+            self._models.refresh()
         while self._up_to < end:
             start, stop = self._up_to, end
             if end - start > SPANS[-1]:  # else, as in a station, there is nothing to choose
@@ -125,7 +175,7 @@ class Judging:
     def _restored(self, state: bytes) -> Judge:
         """The judge that was saved. One that can't be read is replaced by a new one, and its open alerts are over."""
         try:
-            return Judge.restore(_unpacked(state), self._names, self._settings)
+            return Judge.restore(unpack(state), self._names, self._settings)
         except (ValueError, zstandard.ZstdError) as error:
             log.warning("what the judge knew can't be read, it begins again: %s", error)
         self._waiting = Changes(orphaned(self._connection, self._up_to), [])
@@ -136,16 +186,21 @@ class Judging:
     def _judge(self, start: float, stop: float) -> None:
         happened = events(self._connection, start, stop)
         place = 0
-        for cell, sequences, load in judged_cells(self._connection, start, stop, self._models):
+        for cell, sequences, load in judged_cells(self._connection, start, stop, self._models.model):
             while place < len(happened) and happened[place].ts < cell + CELL_SECONDS:
-                self.judge.event(happened[place].event)
+                self._happened(happened[place], start)
                 place += 1
             if sequences is not None:
                 self.judge.sequences(sequences)
             self.judge.load(load)
         for later in happened[place:]:
-            self.judge.event(later.event)
+            self._happened(later, start)
         self.judge.advance(stop)
+
+    def _happened(self, what: Happened, start: float) -> None:
+        """Windows that are over by then come first, however much is judged at once."""
+        self.judge.advance(FINEST.floor(max(what.ts, start)))
+        self.judge.event(what.event)
 
     def _keep(self, *, save: bool) -> None:
         """Write what is new. Until it is written it waits: the judge tells it only once."""
@@ -155,7 +210,7 @@ class Judging:
             write_changes(self._connection, self._waiting)
             if save:
                 self._connection.execute("DELETE FROM judge")
-                self._connection.execute("INSERT INTO judge VALUES (?, ?)", [self._up_to, _packed(self.judge.state())])
+                self._connection.execute("INSERT INTO judge VALUES (?, ?)", [self._up_to, pack(self.judge.state())])
             progress.move(self._connection, "judged", self._up_to)
             self._connection.execute("COMMIT")
         except BaseException:
@@ -181,13 +236,3 @@ def _end(connection: duckdb.DuckDBPyConnection) -> float:
     moments = " UNION ALL ".join(f"SELECT max({time}) AS ts FROM {table}" for table, time in _TIMES)
     (last,) = only_row(connection, f"SELECT max(ts) FROM ({moments})")
     return 0.0 if last is None else FINEST.floor(last) + FINEST.seconds
-
-
-def _packed(state: dict[str, Any]) -> bytes:
-    """Arrays of zeros and of small numbers for the most part: little of it is left."""
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(msgspec.json.encode(state))
-
-
-def _unpacked(state: bytes) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.json.decode(zstandard.ZstdDecompressor().decompress(state))
-    return plain

@@ -10,20 +10,31 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import duckdb
 import numpy as np
 
-from store import progress
+from engine.step_time.model import StepModel
 from store.buckets import BucketName
-from store.counts import PREFILL, RATIO_UNIT, Ints, TallyChange, pack
+from store.counts import TallyChange, pack
 from store.gather import JOINT_COLUMNS, LOAD_COLUMNS, TOTAL_COLUMNS, joint_parts, load_parts, total_parts
-from store.levels import CELL_SECONDS, LEVELS
-from store.load import band_code
-from store.rollup import JOINT_KEYS, rolled_up_to
-from store.segments import Stretch, split
+from store.levels import CELL_SECONDS
+from store.load import Runner, band_code
+from store.recent import (
+    LONGER,
+    POOL,
+    SERVED,
+    finest_stretch,
+    int_columns,
+    load_cells,
+    outages,
+    recent_rate,
+    ring_sums,
+    with_longer_cells,
+)
+from store.rollup import JOINT_KEYS
 from store.series import KEPT_SECONDS
 from store.sql import only_row
 from store.step_models import step_models
@@ -34,20 +45,30 @@ from store.windows import LiveWindows
 Nested = dict[tuple[int, int], dict[int, list[int]]]
 """By bucket (0 for the pool) and number of a window's cell, the sums of each key."""
 
-POOL: Final = 0
-_RUNNERS: Final = "(SELECT id, min(id) OVER (PARTITION BY engine, model_version) AS first_of_runner FROM buckets)"
+_RUNNERS: Final = f"""(SELECT id, min(id) OVER (PARTITION BY engine, model_version) AS first_of_runner
+  FROM buckets WHERE {SERVED})"""
 _JOINT_KEYS: Final = JOINT_KEYS.removeprefix("bucket, ")
 
 
-def preload(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, now: float) -> None:
-    """Add the rows of the six hours before `now` (Unix seconds), the outages between them, and the step times."""
+def preload(
+    windows: LiveWindows,
+    connection: duckdb.DuckDBPyConnection,
+    now: float,
+    models: Mapping[Runner, StepModel] | None = None,
+) -> None:
+    """Add the rows of the six hours before `now` (Unix seconds), the outages between them, and the step times.
+
+    Args:
+        models: step times to hold rows against, where the caller has them; None: those of all steps of the store.
+    """
     names = dict(Stored(connection).buckets())
     with _nothing_is_garbage():
         for place, (seconds, size, _) in enumerate(SPANS):
             _window(windows, connection, names, place, _Cells(connection, now, seconds, size))
         _rings(windows, connection, names, now)
-    windows.use_models(step_models(connection))
-    _load(windows, connection, [now - KEPT_SECONDS, now])
+    windows.use_models(step_models(connection) if models is None else models)
+    _load(windows, connection, now)
+    windows.restore_rate(recent_rate(connection, now))
 
 
 @contextlib.contextmanager
@@ -68,7 +89,9 @@ class _Cells:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, now: float, seconds: float, size: int) -> None:
         self._connection = connection
-        self._stretch = _finest(connection, now - seconds - size, now)
+        self._stretch = finest_stretch(connection, now - seconds - size, now)
+        if size == LONGER.seconds:
+            self._stretch = with_longer_cells(connection, self._stretch, now)
         self._oldest = math.ceil((now - seconds) / size)
         self.size = size
 
@@ -82,7 +105,7 @@ class _Cells:
         return self._nested(bucket, "batch_band, context_band", LOAD_COLUMNS, load_parts(self._stretch), band_code)
 
     def _nested(self, bucket: str, keys: str, sums: str, parts: list[str], code: Any) -> Nested:
-        owner, cell, *rest = _columns(
+        owner, cell, *rest = int_columns(
             self._connection,
             f"""SELECT {bucket} AS bucket, cell // {self.size} AS number, {keys},
                   {", ".join(f"sum({column})" for column in sums.split(", "))}
@@ -118,57 +141,25 @@ def _window(
         windows.restore_pool_load(names[bucket], place, cell * cells.size, load)
 
 
-_DRAFT: Final = f"cause <> {PREFILL} AND drafted > 0"
-_SUMS: Final = f"""SELECT {{bucket}} AS bucket, cell, coalesce(sum(count) FILTER ({_DRAFT}), 0),
-  coalesce(sum(count * (accepted::BIGINT * {RATIO_UNIT} // greatest(drafted, 1))) FILTER ({_DRAFT}), 0),
-  coalesce(sum(count * drafted) FILTER (cause <> {PREFILL}), 0),
-  coalesce(sum(count * accepted) FILTER (cause <> {PREFILL}), 0), coalesce(sum(count) FILTER (cause <> {PREFILL}), 0),
-  coalesce(sum(count * k_asked) FILTER (cause <> {PREFILL}), 0), sum(emitted)
-FROM ({{parts}}) GROUP BY ALL ORDER BY bucket, cell"""
-"""As the columns of `store.series`."""
-
-
 def _rings(
     windows: LiveWindows, connection: duckdb.DuckDBPyConnection, names: dict[int, BucketName], now: float
 ) -> None:
     """The sums of every bucket and of the pool in cells of 10 s."""
-    parts = " UNION ALL ".join(joint_parts(_finest(connection, now - KEPT_SECONDS, now)))
     for pooled in (False, True):
-        bucket, cell, *sums = _columns(connection, _SUMS.format(bucket=POOL if pooled else "bucket", parts=parts))
-        table = np.stack(sums, axis=1)
-        for first, last in _runs(bucket):
-            name = None if pooled else names[int(bucket[first])]
-            seen = min(now, float(cell[last - 1] + CELL_SECONDS))
-            windows.restore_series(name, cell[first:last] // CELL_SECONDS, table[first:last], seen)
+        for bucket, cells, sums in ring_sums(connection, now, pooled=pooled):
+            seen = min(now, float(cells[-1] + 1) * CELL_SECONDS)
+            windows.restore_series(None if pooled else names[bucket], cells, sums, seen)
 
 
-def _runs(ordered: Ints) -> Iterator[tuple[int, int]]:
-    """From where to where each value of an ascending column stands."""
-    edges = np.flatnonzero(np.diff(ordered)) + 1
-    yield from zip([0, *edges.tolist()], [*edges.tolist(), len(ordered)], strict=True) if len(ordered) else ()
-
-
-def _finest(connection: duckdb.DuckDBPyConnection, start: float, now: float) -> Stretch:
-    """The stretch in the finest cells: coarser ones would be too coarse for the windows."""
-    rolled = [rolled_up_to(connection), *(0.0 for _ in LEVELS[1:])]
-    raw_from = progress.up_to(connection, progress.RAW_FROM)
-    return split(start, now, raw_from, rolled, [0.0] * len(LEVELS))
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Ints]:
-    return [column.astype(np.int64) for column in connection.execute(query).fetchnumpy().values()]
-
-
-def _load(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, bounds: list[Any]) -> None:
-    (first,) = only_row(connection, "SELECT min(ts - duration_ms / 1000) FROM steps WHERE ts > ? AND ts <= ?", bounds)
+def _load(windows: LiveWindows, connection: duckdb.DuckDBPyConnection, now: float) -> None:
+    (first,) = only_row(
+        connection,
+        "SELECT min(ts - duration_ms / 1000) FROM steps WHERE ts > ? AND ts <= ?",
+        [now - KEPT_SECONDS, now],
+    )
     if first is not None:
         windows.recorded_since(first)
-    cell = f"floor(ts / {CELL_SECONDS})::BIGINT AS cell"
-    for number, steps, running in connection.execute(
-        f"SELECT {cell}, count(*), sum(running)::BIGINT FROM steps WHERE ts > ? AND ts <= ? GROUP BY ALL", bounds
-    ).fetchall():
-        windows.add_load(number, steps, running)
-    for engine, since, until in connection.execute(
-        "SELECT engine, since, ts FROM gaps WHERE since IS NOT NULL AND ts > ? AND ts <= ?", bounds
-    ).fetchall():
+    for cell, steps, running in load_cells(connection, now):
+        windows.add_load(cell, steps, running)
+    for engine, since, until in outages(connection, now):
         windows.outage(engine, since, until)

@@ -37,22 +37,27 @@ _RANKS: Final = {kind: rank for rank, kind in enumerate(
 )}  # fmt: skip
 
 _BATCH: Final = 50_000
+_LONGEST_OPEN: Final = 86_400.0
+"""A sequence that arrived so long ago and was never seen to finish was lost."""
 _NO_STEP: Final = 2**62
 """No step has this number or a higher one."""
 
 
-def stored_records(cursor: duckdb.DuckDBPyConnection, since: float | None = None) -> Iterator[Record]:
+def stored_records(
+    cursor: duckdb.DuckDBPyConnection, since: float | None = None, state: StateRecord | None = None
+) -> Iterator[Record]:
     """All records. Workloads are written as they were counted, so that reading them again gives the same buckets.
 
     Args:
         since: Unix seconds; only what is newer. What newer records can't be read without comes along: every engine,
             the sequences that newer rows and finishes name, and the controls that were still in force.
+        state: one more record.
     """
     after = -math.inf if since is None else since
     (first,) = only_row(cursor, "SELECT coalesce(min(id), ?) FROM steps WHERE ts > ?", [_NO_STEP, after])
     few = [
         *_engines(cursor), *_sequences(cursor, since, first), *_finishes(cursor, after), *_controls(cursor, after),
-        *_gaps(cursor, after), *_states(cursor, after),
+        *_gaps(cursor, after), *_states(cursor, after), *([] if state is None else [_timed(state)]),
     ]  # fmt: skip
     few.sort(key=itemgetter(0, 1))
     for _, _, record in heapq.merge(few, _steps(cursor, after, first), key=itemgetter(0, 1)):
@@ -92,6 +97,15 @@ def _sequences(cursor: duckdb.DuckDBPyConnection, since: float | None, first: in
         values |= {"since": since, "first": first}
     for engine, name, ts, workload, *rest in cursor.execute(query, values).fetchall():
         yield _timed(SequenceRecord(engine, name, ts, None if workload == UNTAGGED else workload, *rest))
+
+
+def open_sequences(cursor: duckdb.DuckDBPyConnection, ts: float) -> dict[int, tuple[str, str]]:
+    """Sequences that arrived before a moment and were not finished then: number → engine and name in a trace."""
+    query = f"""SELECT s.id, engine, {_NAME} FROM sequences s JOIN {_ENGINES} ON engine_run = e.id
+      WHERE workload <> ? AND s.ts < ? AND s.ts > ?
+        AND s.id NOT IN (SELECT sequence FROM finishes WHERE sequence IS NOT NULL AND ts < ?)"""
+    found = cursor.execute(query, [UNATTRIBUTED, ts, ts - _LONGEST_OPEN, ts]).fetchall()
+    return {number: (engine, name) for number, engine, name in found}
 
 
 def _finishes(cursor: duckdb.DuckDBPyConnection, after: float) -> Iterator[Timed]:

@@ -74,7 +74,7 @@ def report(
 
     found = [
         pooled(members, **dict(zip(keys, name, strict=True)))
-        for name, members in _grouped(connection, keys)
+        for name, members in grouped(connection, keys)
         if counts.any(members)
     ]
     seen = observed(connection, start, end)
@@ -96,6 +96,22 @@ def report(
             *(_COUNTERS_APART if found and seen else []),
         ],
     )
+
+
+def recorded_span(connection: duckdb.DuckDBPyConnection) -> Window | None:
+    """All of the recorded time there is; None where nothing ran."""
+    everything = stretch_of(connection, float("-inf"), float("inf"))
+    seen = observed(connection, everything.start, everything.end)
+    return _joined(_recorded_window(connection, everything), seen)
+
+
+def recorded_time(
+    connection: duckdb.DuckDBPyConnection, start: float, end: float
+) -> tuple[Window | None, float | None]:
+    """The recorded window in (start, end], and its wall seconds without outages and gaps; None where no step is."""
+    stretch = stretch_of(connection, start, end)
+    span = _recorded_window(connection, stretch)
+    return span, _seconds(connection, stretch, span) if span else None
 
 
 def _checked(by: Sequence[str] | None) -> tuple[str, ...]:
@@ -182,7 +198,7 @@ def _stepping(connection: duckdb.DuckDBPyConnection, stretch: Stretch) -> list[s
     return sorted({engine for (engine,) in found})
 
 
-def _grouped(
+def grouped(
     connection: duckdb.DuckDBPyConnection, keys: tuple[str, ...]
 ) -> list[tuple[tuple[str, ...], np.ndarray[Any, Any]]]:
     """Each combination of `keys`, in order, and which buckets (a mask by number) belong to it."""

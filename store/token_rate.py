@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,8 @@ from store.metrics import divided
 from store.rowbatch import EMITTED, RowBatch
 
 _SECOND_BINS: Final = 120
+RATE_SECONDS: Final = 10
+"""The rate of right now is over so many whole seconds."""
 
 
 class TokenRate:
@@ -24,6 +27,10 @@ class TokenRate:
             self._seconds[second] = self._seconds.get(second, 0) + int(tokens)
         while len(self._seconds) > _SECOND_BINS:
             del self._seconds[min(self._seconds)]
+
+    def restore(self, seconds: Mapping[int, int]) -> None:
+        """Tokens by second, before anything is added."""
+        self._seconds |= seconds
 
     def over(self, recorded_from: float, now: float, seconds: int) -> float | None:
         """Tokens a second of the last whole `seconds`, of those that were recorded; None before there is one."""

@@ -32,7 +32,7 @@ from store.recorded import Interval, recorded_seconds
 from store.rowbatch import RowBatch
 from store.series import KEPT_SECONDS, Ring, points
 from store.step_models import realised
-from store.token_rate import TokenRate
+from store.token_rate import RATE_SECONDS, TokenRate
 from store.window_group import SPANS, Group
 
 RENEW_SECONDS: Final = 0.003
@@ -46,10 +46,12 @@ class LiveWindows:
 
     Args:
         fixed: label of a window that the operator fixed, e.g. `1 h`; None lets each bucket choose its own.
+        renew_seconds: how long a picture may spend on bringing buckets up to date.
     """
 
-    def __init__(self, fixed: str | None = None) -> None:
+    def __init__(self, fixed: str | None = None, renew_seconds: float = RENEW_SECONDS) -> None:
         self.fixed = fixed
+        self._renew_seconds = renew_seconds
         self._groups: dict[BucketKey, Group] = {}
         self._ordered: list[BucketKey] = []
         self._pool = Group(SPANS)
@@ -142,6 +144,14 @@ class LiveWindows:
         group.ring.restore(cells, sums)
         group.last_seen = max(group.last_seen, last_seen)
 
+    def restore_rate(self, seconds: Mapping[int, int]) -> None:
+        """Tokens committed in each of the last whole seconds, by its number in Unix time."""
+        self._rate.restore(seconds)
+
+    def restore_load(self, engine: str, record: EngineRecord | None, step: PackedStep, matrix: Ints) -> None:
+        """What an engine's last step shows of it; the step itself is in the cells of load already."""
+        self._loads.step(engine, record, step, matrix)
+
     # Read by whoever shows it
 
     def buckets(self, now: float) -> list[BucketWindow]:
@@ -156,9 +166,9 @@ class LiveWindows:
 
     def _renew(self, now: float) -> None:
         """Bring what is shown up to date: all of it where buckets are few, else the oldest first and no longer than
-        `RENEW_SECONDS`, so that a picture never waits for hundreds of buckets; the next one goes on."""
+        the time for it, so that a picture never waits for hundreds of buckets; the next one goes on."""
         due = [(group.viewed_at, key) for key, group in self._groups.items() if group.is_due(now)]
-        deadline = time.perf_counter() + RENEW_SECONDS
+        deadline = time.perf_counter() + self._renew_seconds
         for number, (_, key) in enumerate(sorted(due, key=itemgetter(0))):
             group = self._groups[key]
             if number >= RENEWED_AT_LEAST and group.view is not None and time.perf_counter() > deadline:
@@ -190,7 +200,7 @@ class LiveWindows:
             group.ring.read(first, last), self._load_ring.read(first, last), first, size, (self._recorded_from, now)
         )
 
-    def tokens_per_second(self, now: float, seconds: int = 10) -> float | None:
+    def tokens_per_second(self, now: float, seconds: int = RATE_SECONDS) -> float | None:
         """Tokens committed by all engines over the last whole `seconds`; None before there is a second on record."""
         return None if self._recorded_from is None else self._rate.over(self._recorded_from, now, seconds)
 

@@ -13,12 +13,16 @@ from typing import Final, Literal
 
 from textual.binding import Binding, BindingType
 
+from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
-Context = Literal["everywhere", "live", "policy", "engine", "choose", "edit", "confirm", "leave", "page"]
+Context = Literal[
+    "everywhere", "replay", "live", "policy", "engine", "choose", "edit", "confirm", "leave", "go", "what_if", "page"
+]
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
     "everywhere": "Everywhere",
+    "replay": "In a replay",
     "live": "Live",
     "policy": "Policy",
     "engine": "Engine",
@@ -26,10 +30,10 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "edit": "Editing a schedule",
     "confirm": "Confirming",
     "leave": "Leaving",
+    "go": "Going to a moment",
+    "what_if": "Asking what if",
     "page": "Help and explanations",
 }
-
-Need = Literal["station", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Action:
     """How the key is written, where Textual's own way is clumsy."""
 
 
+_PLAYER: Final[tuple[Need, ...]] = ("replay", "station")
+
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
@@ -79,7 +85,9 @@ _ALL: Final[tuple[Action, ...]] = (
         "undo", "u", "undo", "Undo the newest change, or the marked one", "everywhere",
         spare=3, dangerous=True, needs=("station", "write", "policy"),
     ),
-    Action("pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4),
+    Action(
+        "pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4, needs=("live",)
+    ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
     Action(
@@ -89,6 +97,47 @@ _ALL: Final[tuple[Action, ...]] = (
     Action(
         "interrupt", "ctrl+c,ctrl+q", "leave", "Leave, from anywhere; a second time detaches at once", "everywhere",
         shown=False, priority=True, display="ctrl+c",
+    ),
+    Action("play", "space", "play", "Play, or stand still", "replay", spare=1, needs=_PLAYER),
+    Action("step_on", "full_stop", "step", "One engine step on", "replay", spare=4, display=".", needs=_PLAYER),
+    Action(
+        "step_back", "comma", "step", "One engine step back", "replay", spare=4, shown=False, display=",",
+        needs=_PLAYER,
+    ),
+    Action(
+        "faster", "greater_than_sign", "faster", "Faster: ×0.1 … ×1000, then as fast as it goes", "replay", spare=3,
+        display=">", needs=_PLAYER,
+    ),
+    Action(
+        "slower", "less_than_sign", "slower", "Slower", "replay", spare=9, display="<", needs=_PLAYER
+    ),
+    Action("next_alert", "n", "alert", "To the next alert", "replay", spare=3, needs=_PLAYER),
+    Action("previous_alert", "N", "alert", "To the alert before", "replay", shown=False, needs=_PLAYER),
+    Action("next_control", "c", "control", "To the next control action", "replay", spare=6, needs=_PLAYER),
+    Action(
+        "previous_control", "C", "control", "To the control action before", "replay", shown=False, needs=_PLAYER
+    ),
+    Action("next_version", "v", "version", "To the next change of version", "replay", spare=8, needs=_PLAYER),
+    Action(
+        "previous_version", "V", "version", "To the change of version before", "replay", shown=False,
+        needs=_PLAYER,
+    ),
+    Action("go", "g", "go to", "Go to a time, an offset or a share of the trace", "replay", spare=2, needs=_PLAYER),
+    Action(
+        "loop", "o", "loop", "Loop: marks its beginning, then its end, then ends it", "replay", spare=6,
+        needs=_PLAYER,
+    ),
+    Action(
+        "what_if", "i", "what if", "What another policy would have done, in the loop or in all", "replay",
+        spare=5, needs=_PLAYER,
+    ),
+    Action(
+        "to_start", "0", "start", "To the start of the trace", "replay", shown=False,
+        needs=_PLAYER,
+    ),
+    Action(
+        "to_end", "dollar_sign", "end", "To the end of the trace", "replay", shown=False, display="$",
+        needs=_PLAYER,
     ),
     Action(
         "explain", "enter", "explain", "Explain the acceptance rate of the selected bucket", "live", needs=("bucket",)
@@ -138,6 +187,13 @@ _ALL: Final[tuple[Action, ...]] = (
         "stop", "s", "stop everything", "Stop station, gateway and engine", "leave", needs=("write",)
     ),
     Action("stay", "escape", "stay", "Stay here", "leave", display="esc"),
+    Action("go_there", "enter", "go", "Go to the moment that is written", "go"),
+    Action("cancel_go", "escape", "cancel", "Stay at this moment", "go", display="esc"),
+    Action("tick", "space", "choose", "Take the marked policy in, or leave it out", "what_if"),
+    Action("ask_what_if", "enter", "ask", "Work it out for the policies that are chosen", "what_if"),
+    Action("other_field", "tab", "write one", "Write a policy, or back to the list", "what_if"),
+    Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
+           display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
 )  # fmt: skip
 
@@ -156,10 +212,23 @@ def bindings(context: Context) -> list[BindingType]:
 def unmet(action: Action, picture: Picture) -> str | None:
     """Why an action can't be done now, with the remedy; None when it can."""
     for need in action.needs:
-        reason = _CHECKS[need](picture)
+        reason = CHECKS[need](picture)
         if reason is not None:
             return f"{action.label}: {reason}"
     return None
+
+
+def label_of(action: Action, picture: Picture) -> str:
+    """What a key does now, where that changes."""
+    if action.id == "pause" and picture.paused_since is not None:
+        return "resume"
+    if action.id == "play" and picture.replay is not None and picture.replay.playing:
+        return "hold"
+    if action.id == "loop" and picture.replay is not None:
+        if picture.replay.loop is not None:
+            return "end loop"
+        return "loop to here" if picture.loop_from is not None else "loop"
+    return action.label
 
 
 def key_name(action: Action, keymap: Mapping[str, str] | None = None) -> str:
@@ -191,52 +260,3 @@ def _bindings(context: Context) -> Iterator[Binding]:
             priority=action.priority,
             key_display=action.display or None,
         )
-
-
-def _needs_station(picture: Picture) -> str | None:
-    return None if picture.link.state == "connected" else "there is no connection to the station"
-
-
-def _needs_write(picture: Picture) -> str | None:
-    return "this console is read-only; attach without --read-only" if picture.read_only else None
-
-
-def _needs_engine(picture: Picture) -> str | None:
-    return None if picture.serving else "no engine is serving yet; 7 shows how far it is"
-
-
-def _needs_own_engine(picture: Picture) -> str | None:
-    if any(engine.owned for engine in picture.engines):
-        return None
-    return "specdeck did not start this engine; restart it where it was started"
-
-
-def _needs_policy(picture: Picture) -> str | None:
-    if picture.snapshot is None or picture.snapshot.policy is not None:
-        return None
-    return "this station only observes; the engine's policy is set where that was started"
-
-
-def _needs_bucket(picture: Picture) -> str | None:
-    return None if picture.snapshot is not None and picture.snapshot.buckets else "there is no bucket yet"
-
-
-def _needs_workload(picture: Picture) -> str | None:
-    return None if picture.snapshot is not None and picture.snapshot.workloads else "there is no workload yet"
-
-
-def _needs_unconfirmed(picture: Picture) -> str | None:
-    waits = picture.snapshot is not None and picture.snapshot.unconfirmed is not None
-    return None if waits else "no raise waits to be confirmed"
-
-
-_CHECKS: Final = {
-    "station": _needs_station,
-    "write": _needs_write,
-    "engine": _needs_engine,
-    "own_engine": _needs_own_engine,
-    "policy": _needs_policy,
-    "bucket": _needs_bucket,
-    "workload": _needs_workload,
-    "unconfirmed": _needs_unconfirmed,
-}

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -16,12 +17,16 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from console.app import actions
+from console.app.actions import ACTIONS, Context
 from console.app.deck_screen import DeckScreen
 from console.app.guard import guarded
 from console.app.live_screen import LiveScreen
-from console.app.outcome import Intent, Outcome
+from console.app.outcome import EndedError, Intent, Outcome
 from console.app.picture import Link, Picture
 from console.app.policy_desk import PolicyDesk
+from console.app.replay_clock import Expected
+from console.app.replay_desk import Opening, ReplayDesk
+from console.app.replay_keys import ReplayKeys
 from console.app.themes import DARK, THEMES, Palette, next_theme
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
@@ -34,7 +39,7 @@ NEVER_CONNECTED_SECONDS: Final = 15.0
 OnDisconnect = Callable[[], str | None]
 """Called in a thread when the station is away, and again every 10 s while it stays away; may start one.
 
-Returns one line for the operator about what it does, or None.
+Returns one line for the operator about what it does, or None. Raises EndedError: no station will come back.
 """
 
 
@@ -50,14 +55,14 @@ def _engine_screen() -> Screen[None]:
     return EngineScreen()
 
 
-class SpecdeckApp(App[Outcome], inherit_bindings=False):
+class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
     MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "engine": _engine_screen}
-    BINDINGS: ClassVar[list[BindingType]] = actions.bindings("everywhere")
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         read_only: bool = False,
         on_disconnect: OnDisconnect | None = None,
         intent: Intent = "run",
+        opening: Opening | None = None,
         keymap: dict[str, str] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -74,6 +80,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         self.keymap: dict[str, str] = keymap or {}
         """The operator's own keys by action id."""
         self.desk = PolicyDesk(self)
+        self.replay_desk = ReplayDesk(self, opening)
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
@@ -121,6 +128,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
         elif self.picture.paused_since is None:
             self.desk.see(update)
             self._set(link=self._connected(), snapshot=update)
+            self.replay_desk.see(update)
         else:
             self._set(link=self._connected())
 
@@ -141,8 +149,10 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def _ask_for_station(self) -> None:
         """Tell the command that opened this console that the station is away."""
         link, now = self.picture.link, self._now()
-        waited = link.state == "lost" or now - link.since > NEVER_CONNECTED_SECONDS
-        if self._on_disconnect is not None and waited and now - self._asked_at >= ASK_AGAIN_SECONDS:
+        patience = 0.0 if self.picture.replaying else NEVER_CONNECTED_SECONDS
+        pause = TICK_SECONDS if self.picture.replaying else ASK_AGAIN_SECONDS
+        waited = link.state == "lost" or now - link.since >= patience
+        if self._on_disconnect is not None and waited and now - self._asked_at >= pause:
             self._asked_at = now
             self._call_on_disconnect(self._on_disconnect)
 
@@ -150,6 +160,10 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def _call_on_disconnect(self, on_disconnect: OnDisconnect) -> None:
         try:
             action = on_disconnect()
+        except EndedError as error:
+            action = str(error)
+            if self.picture.snapshot is None:
+                self.end(Outcome.NOTHING)
         except Exception as error:  # whatever it is, the operator reads it and the console goes on
             action = f"restarting the station failed: {error}"
         self.call_from_thread(self._set, link_action=action or "")
@@ -165,12 +179,34 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
 
     def _tick(self) -> None:
         self.picture = replace(self.picture, now=self._now())
+        if self.picture.intent == "replay" and self.picture.link.state == "connecting":
+            self._ask_for_station()  # it may have ended over a trace that is none
         self._draw()
 
     def _draw(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, DeckScreen):
                 screen.show(self.picture)
+
+    # A replay
+
+    def expect(self, expected: Expected | None) -> None:
+        """Show what was asked of the replay, or no longer."""
+        if expected != self.picture.expected:
+            self.picture = replace(self.picture, expected=expected)
+            self._draw()
+
+    def mark_loop(self, begin: float | None) -> None:
+        """Show where a loop begins whose end is not marked yet, or no longer."""
+        self.picture = replace(self.picture, loop_from=begin)
+        self._draw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The keys of a replay are keys only in one."""
+        known = ACTIONS.get(action)
+        if known is not None and known.context == "replay" and self.picture.replay is None:
+            return False
+        return super().check_action(action, parameters)
 
     # Talking to the operator and to the station
 
@@ -198,6 +234,7 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def action_engine(self) -> None:
         self.switch_mode("engine")
 
+    @guarded
     def action_pause(self) -> None:
         paused = None if self.picture.paused_since is not None else self._now()
         self.picture = replace(self.picture, paused_since=paused)
@@ -236,6 +273,9 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def action_leave(self) -> None:
         from console.app.dialogs import LeaveDialog
 
+        if self.picture.replaying:  # nothing serves here that could be kept or stopped
+            self.exit(Outcome.DETACH)
+            return
         self.push_screen(LeaveDialog(self.picture), self._left)
 
     def action_interrupt(self) -> None:
@@ -253,8 +293,9 @@ class SpecdeckApp(App[Outcome], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The command palette: the actions of this screen that can be done now."""
         context = screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"
-        for action in (*actions.in_context(context), *actions.in_context("everywhere")):
-            target = screen if action.context == context != "everywhere" else self
+        contexts: tuple[Context, ...] = (context, "replay", "everywhere")
+        for action in chain.from_iterable(actions.in_context(one) for one in dict.fromkeys(contexts)):
+            target = self if action.context in ("everywhere", "replay") else screen
             method = getattr(target, f"action_{action.id}")
             if actions.unmet(action, self.picture) is None and action.id not in ("command_palette", "interrupt"):
                 yield SystemCommand(action.label, action.description, method)

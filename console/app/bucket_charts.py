@@ -7,7 +7,7 @@ from typing import Final
 
 from console.app import charts, numbers
 from console.app.columns import bucket_name
-from console.app.spans import EMPTY, Line, Role, Span, clean, cut, right, width_of
+from console.app.spans import EMPTY, Line, Role, Span, clean, cut, packed, right, width_of
 from console.feed.messages import BucketView, EngineView, Event, Series
 
 GUTTER: Final = 5
@@ -152,19 +152,8 @@ def _with_axis(canvas: Canvas, labels: dict[int, str]) -> list[Line]:
             f"{right(label, GUTTER - 1)}┤" if label else " " * (GUTTER - 1) + "│",
             "faint" if not label else "dim",
         )
-        lines.append((axis, *_packed(row)))
+        lines.append((axis, *packed(row)))
     return lines
-
-
-def _packed(row: Sequence[Span]) -> Line:
-    """Neighbouring cells of one role as one span."""
-    spans: list[Span] = []
-    for char, role in row:
-        if spans and spans[-1][1] == role:
-            spans[-1] = (spans[-1][0] + char, role)
-        else:
-            spans.append((char, role))
-    return tuple(spans)
 
 
 def _time_axis(series: Series, width: int) -> Line:
@@ -180,4 +169,4 @@ def _time_axis(series: Series, width: int) -> Line:
             if place + len(label) <= width:
                 cells[place : place + len(label)] = [(char, "dim") for char in label]
             tick += step
-    return ((" " * (GUTTER - 1) + "└", "faint"), *_packed(cells))
+    return ((" " * (GUTTER - 1) + "└", "faint"), *packed(cells))

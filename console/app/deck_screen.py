@@ -13,6 +13,7 @@ from console.app.line_view import LineView
 from console.app.picture import Picture
 from console.app.spans import EMPTY, Line
 from console.app.statusline import alert_line, key_line, status_line
+from console.app.time_bar_view import TimeBar
 from console.feed.protocol import HistoryEntry
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class DeckScreen(Screen[None]):
         yield LineView(id="status")
         yield from self.body()
         yield LineView(id="alerts")
+        yield TimeBar(id="time-bar")
         yield LineView(id="keys")
         yield LineView(id="too-small")
 
@@ -57,20 +59,22 @@ class DeckScreen(Screen[None]):
         if not self.is_mounted:
             return
         self.set_class(picture.link.state == "lost", "-stale")
+        self.set_class(picture.replay is not None, "-replay")
         shown = self.shown_actions()
         keymap = self.deck.keymap
         self._view("status").show(lambda width, height: [status_line(picture, width)])
         self._view("alerts").show(lambda width, height: [alert_line(picture, width)])
+        self.query_one(TimeBar).show_replay(picture)
         self._view("keys").show(lambda width, height: [key_line(shown, picture, keymap, width, self.CONTEXT)])
         self._view("too-small").show(_too_small)
         self.draw(picture)
 
     def shown_actions(self) -> list[Action]:
-        """What the key line may name, in its order: screens, the screen's own keys, the rest."""
+        """What the key line may name, in its order: screens, a replay's, the screen's own, the rest."""
         everywhere = actions.in_context("everywhere")
         screens = [action for action in everywhere if action.keys.isdigit()]
         rest = [action for action in everywhere if not action.keys.isdigit()]
-        return [*screens, *actions.in_context(self.CONTEXT), *rest]
+        return [*screens, *actions.in_context("replay"), *actions.in_context(self.CONTEXT), *rest]
 
     def on_mount(self) -> None:
         self.show(self.deck.picture)

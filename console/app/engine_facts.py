@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from console.app import numbers
+from console.app.moment import span_text
 from console.app.picture import Picture
 from console.app.policy_columns import UNKNOWN, column_reasons, column_row, column_titles, policy_versions
 from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, cut, fit, left, wrap
 from console.app.startup import phase_line
 from console.app.statusline import short_version
-from console.feed.messages import EngineView, Snapshot
+from console.feed.messages import EngineView, ReplayView, Snapshot
 
 STATES: dict[str, tuple[str, Role]] = {
     "serving": ("●", "ok"),
@@ -29,13 +30,17 @@ GATEWAY_STATES: dict[str, tuple[str, Role]] = {
 def engine_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
     """Everything about the engines, the gateway and the store. `roomy`: there are lines to spare for blank ones."""
     if picture.snapshot is None:
-        return [(("  No engine is known before the station answers.", "dim"),)]
+        who = "trace is open" if picture.replaying else "station answers"
+        return [((f"  No engine is known before the {who}.", "dim"),)]
     lines: list[Line] = []
     for engine in picture.engines:
         lines += _engine(engine, picture, width, roomy)
     if not picture.engines:
-        lines.append((("  No engine: `specdeck serve` starts one; an own `vllm serve` appears by itself.", "dim"),))
-    lines += _surroundings(picture.snapshot, width)
+        nothing = "`specdeck serve` starts one; an own `vllm serve` appears by itself."
+        here = "none has told of itself up to this moment."
+        lines.append(((f"  No engine: {here if picture.replaying else nothing}", "dim"),))
+    view = picture.replay
+    lines += _surroundings(picture.snapshot, width) if view is None else _trace(view, picture.snapshot, width)
     return [cut(line, width) for line in lines]
 
 
@@ -57,13 +62,15 @@ def _head(engine: EngineView, picture: Picture, width: int) -> Line:
     glyph, role = STATES[engine.state]
     parts = [
         Part(((f" {glyph} ", role), (clean(engine.engine), "bright"), (f" {engine.state}", role)), 0),
-        Part(_pair("for", numbers.duration(picture.now - engine.started)) if engine.started else EMPTY, 2),
+        Part(_pair("for", numbers.duration(picture.moment - engine.started)) if engine.started else EMPTY, 2),
         Part(_pair("pid", str(engine.pid)) if engine.pid else EMPTY, 3),
         Part(_pair("restarts", str(engine.restarts), "warn" if engine.restarts else "text"), 1),
         Part(_pair("last frame", f"{numbers.duration(engine.last_frame_age)} ago"), 4)
         if engine.last_frame_age is not None
         else Part(EMPTY),
-        Part((("not started by specdeck: no restart from here", "dim"),), 5) if not engine.owned else Part(EMPTY),
+        Part((("not started by specdeck: no restart from here", "dim"),), 5)
+        if not engine.owned and not picture.replaying
+        else Part(EMPTY),
     ]
     return fit(parts, width, ("   ", "text"))
 
@@ -125,6 +132,18 @@ def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:
         lines.append((*_label(""), (clean(store.error), "critical")))
     lines.append(_losses(snapshot))
     return lines
+
+
+def _trace(view: ReplayView, snapshot: Snapshot, width: int) -> list[Line]:
+    """What is replayed, and what is odd about it."""
+    amount: Line = ((f"{numbers.count(snapshot.store.rows)} rows", "text"),)
+    lines = [between((*_label("trace"), (clean(view.path), "text")), amount, width - 1)]
+    read = "" if view.complete else f"  {view.loaded_share * 100:.0f} % read so far"
+    lines.append((*_label("recorded"), (span_text(view.start, view.end), "text"), (read, "accent")))
+    for note in view.notes:
+        parts = wrap(clean(note), max(20, width - 17))
+        lines += [(*_label("note" if row == 0 else ""), (part, "warn")) for row, part in enumerate(parts)]
+    return [*lines, _losses(snapshot)]
 
 
 def _losses(snapshot: Snapshot) -> Line:

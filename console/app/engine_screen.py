@@ -62,7 +62,7 @@ class EngineScreen(DeckScreen):
 
     def _caption(self) -> None:
         if self._error:
-            state = self._error
+            state = "" if self.deck.picture.replaying else self._error
         elif self.log_view.is_vertical_scroll_end:
             self._unseen = 0
             state = "following"
@@ -72,7 +72,8 @@ class EngineScreen(DeckScreen):
 
     def _want_log(self) -> None:
         picture = self.deck.picture
-        if picture.link.state == "connected" and picture.paused_since is None and self.is_current:
+        told = picture.replaying and self._error  # it has none, and will have none
+        if picture.link.state == "connected" and picture.paused_since is None and self.is_current and not told:
             self._fetch_log()
 
     @work(exclusive=True, group="log", exit_on_error=False)
@@ -82,6 +83,8 @@ class EngineScreen(DeckScreen):
             chunk = await self.deck.feed.request("engine_log", params, LogChunk, 4.0)
         except FeedError as error:
             self._error = error.message
+            if self.deck.picture.replaying and not self._path:
+                self.log_view.write_line(f"  {clean(error.message)}")
         else:
             self._error = ""
             self._append(chunk)

@@ -10,6 +10,8 @@ from console.feed.protocol import HistoryEntry
 
 NO_HISTORY: Final = "Nothing was changed yet. m changes the mode, + and - the cap, f falls back, l moves a workload."
 
+NO_HISTORY_HERE: Final = "Nothing was changed up to this moment. c goes to the next control action."
+
 
 def history_row(entry: HistoryEntry) -> Line:
     mark = "u" if entry.undoable else " "

@@ -42,6 +42,8 @@ class LiveScreen(DeckScreen):
         self._rows: list[RowFacts] = []
         self._series: Series | None = None
         self._series_key: BucketKey | None = None
+        self._series_ts = 0.0
+        self._asking = 0
 
     def body(self) -> ComposeResult:
         yield LineView(id="nothing-yet")
@@ -84,6 +86,9 @@ class LiveScreen(DeckScreen):
             return
         self._draw_table(picture, snapshot)
         self._draw_charts(picture)
+        moved = abs(snapshot.ts - self._series_ts) > CHART_SECONDS / CHART_POINTS
+        if picture.replay is not None and moved and not self._asking:
+            self._want_series()  # a seek, or a quick replay: the charts go with the figures
 
     def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
@@ -130,16 +135,23 @@ class LiveScreen(DeckScreen):
         picture = self.deck.picture
         idle = picture.link.state != "connected" or picture.paused_since is not None
         hidden = not self.query_one("#charts").display or not self.is_current
-        if not idle and not hidden and self.table.cursor is not None:
-            self._fetch_series(self.table.cursor)
+        if idle or hidden or self.table.cursor is None or picture.snapshot is None:
+            return
+        if picture.replay is not None and self.has_series and picture.snapshot.ts == self._series_ts:
+            return  # a replay that stands still
+        self._series_ts = picture.snapshot.ts
+        self._fetch_series(self.table.cursor)
 
     @work(exclusive=True, group="series", exit_on_error=False)
     async def _fetch_series(self, key: BucketKey) -> None:
         params = SeriesParams(key=columns.key_parts(key), seconds=CHART_SECONDS, points=CHART_POINTS)
+        self._asking += 1
         try:
             series = await self.deck.feed.request("series", params, Series, 4.0)
         except FeedError:
             return  # the status line already says when the station is away; the last curve stays
+        finally:
+            self._asking -= 1
         self._series, self._series_key = series, key
         self._draw_charts(self.deck.picture)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
-from console.app.outcome import Intent, Outcome
+from console.app.outcome import EndedError, Intent, Outcome
+from console.app.replay_desk import Opening
 from console.app.terminal import NoTerminalError, require_terminal, watched
 from console.feed.client import FeedClient
 
-__all__ = ["NoTerminalError", "OnDisconnect", "Outcome", "run_console"]
+__all__ = ["EndedError", "NoTerminalError", "OnDisconnect", "Opening", "Outcome", "run_console"]
 
 
 def run_console(
@@ -19,18 +20,21 @@ def run_console(
     read_only: bool = False,
     on_disconnect: OnDisconnect | None = None,
     intent: Intent = "run",
+    opening: Opening | None = None,
     keymap: dict[str, str] | None = None,
 ) -> Outcome:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
-    Only says what the operator chose: on `Outcome.STOP` the caller stops the station.
+    Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
     """
     require_terminal()
     client = FeedClient(feed_path, snapshots_path)
-    app = SpecdeckApp(client, read_only=read_only, on_disconnect=on_disconnect, intent=intent, keymap=keymap)
+    app = SpecdeckApp(
+        client, read_only=read_only, on_disconnect=on_disconnect, intent=intent, opening=opening, keymap=keymap
+    )
     lost = False
 
     def on_hangup() -> None:

@@ -85,8 +85,18 @@ def clock(ts: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(ts))
 
 
+def fine_clock(ts: float) -> str:
+    """To the millisecond."""
+    return f"{clock(ts)}.{int(ts % 1 * 1000):03}"
+
+
 def minutes(ts: float) -> str:
     return time.strftime("%H:%M", time.localtime(ts))
+
+
+def day(ts: float) -> str:
+    """The day of the month, as `21 Sep`."""
+    return time.strftime("%-d %b", time.localtime(ts))
 
 
 def plain(value: int | None) -> str:

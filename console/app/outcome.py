@@ -12,10 +12,16 @@ Intent = Literal["run", "demo", "attach", "replay"]
 class Outcome(Enum):
     """`DETACH`: leave everything serving. `STOP`: end station, gateway and engine. `LOST_TTY`: the terminal went away.
 
-    `FAILED`: the console itself broke (its traceback is on stderr); everything keeps serving.
+    `NOTHING`: there never was a picture, and none would have come; whoever opened the console says why. `FAILED`: the
+    console itself broke (its traceback is on stderr); everything keeps serving.
     """
 
     DETACH = "detach"
     STOP = "stop"
     LOST_TTY = "lost_tty"
+    NOTHING = "nothing"
     FAILED = "failed"
+
+
+class EndedError(Exception):
+    """What the console looks at has ended for good: no picture will come any more. The text says why."""

@@ -72,6 +72,8 @@ def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width
     """The help page. Keys whose need is not met now are there too, with the reason."""
     lines: list[Line] = []
     parts: tuple[Context, ...] = (context, "everywhere")
+    if picture.replaying:
+        parts = ("replay", *parts)
     for part in dict.fromkeys(parts):
         lines.append(((CONTEXT_TITLES[part], "title"),))
         for action in actions.in_context(part):
@@ -83,6 +85,8 @@ def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width
                 lines.append(((f"           not now: {why.split(': ', 1)[1]}", "dim"),))
         if part == "policy":
             lines.append((("  ↑ ↓      ", "key"), ("Go along the workloads and on into the history; or click", "text")))
+        if part == "replay":
+            lines.append((("  click    ", "key"), ("On the time bar: to that moment", "text")))
         if part == "live":
             lines.append((("  ↑ ↓      ", "key"), ("Select a bucket; page up, page down, home, end; or click", "text")))
         lines.append(EMPTY)
@@ -106,5 +110,10 @@ _SIGNS: Final[tuple[tuple[tuple[str, Role, str], ...], ...]] = (
     (("AL", "dim", "mean acceptance length"), ("n", "dim", "sequences in the window")),
     (("K", "k", "draft length"), ("01234", "k", "share of decode rows at each K")),
     (("—", "dim", "absent: nothing to divide by"), ("≠", "warn", "executed is not what was configured")),
-    (("c", "accent", "in charts: control"), ("↻", "warn", "restart"), ("░", "warn", "gap")),
+    (
+        ("c", "accent", "in charts and time bar: control"),
+        ("v", "accent", "version"),
+        ("↻", "warn", "restart"),
+        ("░", "warn", "gap"),
+    ),
 )

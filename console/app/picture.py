@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from console.app.outcome import Intent
-from console.feed.messages import AlertView, BucketView, EngineView, Snapshot
+from console.app.replay_clock import Expected, shown_view
+from console.feed.messages import AlertView, BucketView, EngineView, ReplayView, Snapshot
 from store.figures import BucketKey
 
 LinkState = Literal["connecting", "connected", "lost"]
@@ -25,7 +26,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything a view needs. `now` is the wall clock in Unix seconds, frozen while paused only in the snapshot."""
+    """Everything a view needs. `now` is the wall clock in Unix seconds, frozen while paused only in the snapshot.
+
+    What tells how old something recorded is, or what time it is, counts from `moment`.
+    """
 
     link: Link
     now: float
@@ -33,6 +37,28 @@ class Picture:
     read_only: bool = False
     paused_since: float | None = None
     intent: Intent = "run"
+    expected: Expected | None = None
+    """Of a replay: what was asked of it that its last snapshot does not show yet."""
+    loop_from: float | None = None
+    """Of a replay: where a loop begins whose end is not marked yet."""
+
+    @property
+    def replaying(self) -> bool:
+        """It shows a replay, or waits for one."""
+        return self.snapshot.source == "replay" if self.snapshot is not None else self.intent == "replay"
+
+    @property
+    def replay(self) -> ReplayView | None:
+        """Where a replay stands, with what the keys have asked of it; None of a station."""
+        view = self.snapshot.replay if self.snapshot is not None else None
+        return None if view is None else shown_view(view, self.expected)
+
+    @property
+    def moment(self) -> float:
+        """The time that is shown, Unix seconds: of a replay its virtual clock, else the wall clock."""
+        if self.snapshot is None or not self.replaying:
+            return self.now
+        return self.snapshot.ts if self.expected is None or self.expected.ts is None else self.expected.ts
 
     @property
     def engines(self) -> list[EngineView]:

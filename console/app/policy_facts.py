@@ -20,13 +20,16 @@ def policy_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
     """What is asked, what executes, and the ways out. `roomy`: there are lines to spare for blank ones."""
     snapshot = picture.snapshot
     if snapshot is None:
-        return [(("  The policy shows here as soon as the station answers.", "dim"),)]
+        who = "the trace is open" if picture.replaying else "the station answers"
+        return [((f"  The policy shows here as soon as {who}.", "dim"),)]
     blank = [EMPTY] if roomy else []
     lines = [*_columns(picture, width), *blank, *_in_force(picture, snapshot, width)]
     if snapshot.unconfirmed is not None:
         lines += _row("", [_waiting(snapshot.unconfirmed, snapshot.ts, width)])
-    lines += [*blank, *_row("lane", [_lane(snapshot.gateway, width)])]
-    lines += _row("drill", [_drill(snapshot.certificate, snapshot.ts)])
+    if not picture.replaying or snapshot.gateway is not None:
+        lines += [*blank, *_row("lane", [_lane(snapshot.gateway, width)])]
+    if not picture.replaying or snapshot.certificate is not None:
+        lines += _row("drill", [_drill(snapshot.certificate, snapshot.ts)])
     if snapshot.calibration is not None and snapshot.calibration.state in ("waiting", "running"):
         lines += _row("calibrates", [(("◐ ", "accent"), (clean(snapshot.calibration.text), "text"))])
     return [cut(line, width) for line in lines]
@@ -35,6 +38,8 @@ def policy_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
 def _columns(picture: Picture, width: int) -> list[Line]:
     if picture.snapshot is not None and picture.snapshot.policy is None:
         return [UNKNOWN]
+    if not picture.engines and picture.replaying:
+        return [(("  No engine has told of itself up to this moment.", "dim"),)]
     if not picture.engines:
         return [(("  No engine: `specdeck serve` starts one; an own `vllm serve` appears by itself.", "dim"),)]
     lines = [column_titles(width, "engine")]

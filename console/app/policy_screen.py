@@ -12,7 +12,7 @@ from console.app import actions
 from console.app.actions import Context
 from console.app.deck_screen import DeckScreen
 from console.app.guard import guarded
-from console.app.history_rows import NO_HISTORY, entry_key, history_detail, history_row
+from console.app.history_rows import NO_HISTORY, NO_HISTORY_HERE, entry_key, history_detail, history_row
 from console.app.line_view import LineView
 from console.app.panel import Panel
 from console.app.pick_list import PickList
@@ -104,7 +104,7 @@ class PolicyScreen(DeckScreen):
 
     def _draw_history(self) -> None:
         rows = [(entry_key(entry), history_row(entry)) for entry in self._entries]
-        nothing = self._error or NO_HISTORY
+        nothing = self._error or (NO_HISTORY_HERE if self.deck.picture.replaying else NO_HISTORY)
         self.history.show(rows, lambda width: _wrapped(nothing, width, "  "))
         self.query_one("#history-panel", Panel).caption("history · newest first", self._error if rows else "")
 
@@ -132,7 +132,8 @@ class PolicyScreen(DeckScreen):
         if not self.is_current:
             return
         asked = self._fetched
-        if asked is None or asked[1] != snapshot.policy_version or snapshot.ts - asked[0] >= HISTORY_INTERVAL:
+        enough = 0.001 if self.deck.picture.replaying else HISTORY_INTERVAL  # a seek may pass any change, either way
+        if asked is None or asked[1] != snapshot.policy_version or abs(snapshot.ts - asked[0]) >= enough:
             self._fetched = (snapshot.ts, snapshot.policy_version)
             self._fetch_history()
 

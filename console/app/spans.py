@@ -91,6 +91,17 @@ def join(lines: Sequence[Line], separator: Span = ("  ", "text")) -> Line:
     return tuple(joined)
 
 
+def packed(row: Sequence[Span]) -> Line:
+    """Neighbouring pieces of one role as one span."""
+    spans: list[Span] = []
+    for text, role in row:
+        if spans and spans[-1][1] == role:
+            spans[-1] = (spans[-1][0] + text, role)
+        else:
+            spans.append((text, role))
+    return tuple(spans)
+
+
 def fit(parts: Sequence[Part], width: int, separator: Span = ("  ", "text")) -> Line:
     """Join the parts that fit into `width` cells, shortening and leaving out the most spareable first."""
     kept = [part for part in parts if part.spans]

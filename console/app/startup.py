@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from console.app import numbers
+from console.app.moment import span_text
 from console.app.picture import Picture
 from console.app.spans import EMPTY, Line, Role, clean, left, right, wrap
-from console.feed.messages import EngineView, Phase, PhaseState
+from console.feed.messages import EngineView, Phase, PhaseState, ReplayView
 
 PATIENCE_SECONDS: Final = 5.0
 """Without a first snapshot for this long, the screen says what to do."""
@@ -23,7 +24,9 @@ PHASE_GLYPHS: Final[dict[PhaseState, tuple[str, Role]]] = {
 def before_buckets(picture: Picture, width: int) -> list[Line]:
     """Connecting, starting, or the hint how a first bucket comes to be."""
     if picture.snapshot is None:
-        return _connecting(picture, width)
+        return _opening(picture, width) if picture.replaying else _connecting(picture, width)
+    if picture.replay is not None:
+        return _nothing_here(picture, picture.replay, width)
     if not picture.serving:
         return _starting(picture, width)
     return _no_bucket(picture, width)
@@ -72,10 +75,27 @@ def _connecting(picture: Picture, width: int) -> list[Line]:
     return lines
 
 
+def _opening(picture: Picture, width: int) -> list[Line]:
+    waited = picture.now - picture.link.since
+    lines: list[Line] = [_heading("Opening the trace", numbers.duration(waited), width), EMPTY]
+    return lines + _dim(clean(picture.link.action) or "It shows and plays as soon as its first part is read.", width)
+
+
+def _nothing_here(picture: Picture, view: ReplayView, width: int) -> list[Line]:
+    """A moment of a replay in whose window nothing was decoded."""
+    lines: list[Line] = [_heading(f"Nothing yet at {numbers.clock(picture.moment)}", "", width), EMPTY]
+    first = f"The trace runs {span_text(view.start, view.end)}."
+    if not view.complete:
+        first = f"The trace is read to {numbers.clock(view.end)} so far."
+    lines += _dim(first, width)
+    lines += _dim("space plays on, . goes an engine step on, g goes to a time, n to the next alert.", width)
+    return lines
+
+
 def _starting(picture: Picture, width: int) -> list[Line]:
     lines: list[Line] = []
     for engine in picture.engines:
-        since = numbers.duration(picture.now - engine.started) if engine.started else ""
+        since = numbers.duration(picture.moment - engine.started) if engine.started else ""
         title = f"Engine {clean(engine.engine)}: {engine.state}"
         lines += [_heading(title, since, width), EMPTY, *phase_lines(engine, width)]
         if engine.detail:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from console.app import numbers
-from console.app.actions import Action, key_name, unmet
+from console.app.actions import Action, key_name, label_of, unmet
 from console.app.columns import slower
 from console.app.picture import Picture, pending_policy
+from console.app.replay_clock import speed_text
 from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
 from console.feed.messages import AlertView, EngineView, Snapshot
 
@@ -23,10 +24,10 @@ def status_line(picture: Picture, width: int) -> Line:
     """Mode, executed K, load, tokens/s, acceptance and speedup now, alerts, loss; the clock at the right."""
     snapshot = picture.snapshot
     start: Line = ((" specdeck", "title"),)
-    end = (*_situation(picture), (numbers.clock(picture.now), "dim"), (" ", "text"))
+    end = (*_situation(picture), (_clock(picture), "dim"), (" ", "text"))
     parts = [Part(start, 0)]
     if snapshot is None:
-        parts.append(Part((("connecting to the station", "dim"),), 1))
+        parts.append(Part(((_connecting(picture), "dim"),), 1))
         return between(fit(parts, width), end, width)
     first = snapshot.engines[0] if snapshot.engines else None
     parts += [
@@ -69,8 +70,7 @@ def key_line(actions: Iterable[Action], picture: Picture, keymap: Mapping[str, s
         if not action.shown or unmet(action, picture) is not None:
             continue
         role: Role = "bright" if action.id == current else "dim"
-        label = "resume" if action.id == "pause" and picture.paused_since is not None else action.label
-        parts.append(Part(((key_name(action, keymap), "key"), (f" {label}", role)), action.spare))
+        parts.append(Part(((key_name(action, keymap), "key"), (f" {label_of(action, picture)}", role)), action.spare))
     return ((" ", "text"), *fit(parts, width - 1))
 
 
@@ -105,7 +105,7 @@ def _engine_trouble(picture: Picture) -> Line:
         name = clean(engine.engine)
         if engine.state in ("starting", "restarting"):
             known = engine.state == "starting"
-            since = f" {numbers.duration(picture.now - engine.started)}" if engine.started and known else ""
+            since = f" {numbers.duration(picture.moment - engine.started)}" if engine.started and known else ""
             parts.append((f"◐ {name} {engine.state}{since}", "accent"))
         else:
             parts.append((f"■ {name} {engine.state}", "critical"))
@@ -189,9 +189,10 @@ def _situation(picture: Picture) -> Line:
         words.append((("DISCONNECTED", "critical"),))
     if picture.paused_since is not None:
         words.append((("PAUSED", "warn"),))
-    if picture.snapshot is not None and picture.snapshot.source == "replay":
-        words.append((("REPLAY", "accent"),))
-    if picture.snapshot is not None and not picture.snapshot.store.recording:
+    if picture.replaying:
+        speed = f" {speed_text(picture.replay.speed)}" if picture.replay is not None else ""
+        words.append((("REPLAY", "accent"), (speed, "dim")))
+    elif picture.snapshot is not None and not picture.snapshot.store.recording:
         words.append((("NOT RECORDING", "critical"),))
     if picture.read_only:
         words.append((("read-only", "dim"),))
@@ -199,9 +200,22 @@ def _situation(picture: Picture) -> Line:
     return (*line, ("  ", "text")) if line else EMPTY
 
 
+def _clock(picture: Picture) -> str:
+    """The time that is shown; of a replay that stands still to the millisecond, so that a step shows."""
+    still = picture.replay is not None and not picture.replay.playing
+    return numbers.fine_clock(picture.moment) if still else numbers.clock(picture.moment)
+
+
+def _connecting(picture: Picture) -> str:
+    return "opening the trace" if picture.replaying else "connecting to the station"
+
+
 def _lost(picture: Picture) -> Line:
     since = numbers.clock(picture.link.since)
     ago = numbers.duration(picture.now - picture.link.since)
+    if picture.replaying:
+        what = clean(picture.link.action or "the replay process does not answer; q leaves")
+        return ((what, "critical"), (f"  since {since} ({ago}). What is shown is the last picture.", "text"))
     remedy = picture.link.action or "`specdeck serve` starts a station"
     why = f" ({clean(picture.link.reason)})" if picture.link.reason != remedy else ""
     return (

@@ -85,7 +85,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
         rate(figures.mean_acceptance_length),
         rate(figures.waste_ratio),
         rate(figures.drafted_share),
-        _k_mix(figures.k_histogram),
+        k_mix(figures.k_histogram),
         rate(figures.speedup),
         NONE if figures.tokens_per_second is None else f"{figures.tokens_per_second:.1f}",
         NONE if figures.decode_rows is None else str(figures.decode_rows),
@@ -104,7 +104,7 @@ def printable(text: str, width: int = 24) -> str:
     return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 
-def _k_mix(histogram: dict[str, int]) -> str:
+def k_mix(histogram: dict[str, int]) -> str:
     """The K most rows were asked for, and its share when it was not the only one."""
     whole = sum(histogram.values())
     if not whole:

@@ -20,9 +20,11 @@ COMMANDS = {
     "rehearse": Lazy("console.cli.rehearse", "rehearse", "Traffic that tries the policy; --fallback-test for now."),
     "drill": Lazy("console.cli.drill", "drill", "Force each way out on a live station, and certify that it works."),
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
+    "compare": Lazy("console.cli.compare", "compare", "Two windows or two records side by side, per bucket."),
     "alerts": Lazy("console.cli.alerts", "alerts", "What the judge found in the station, a store or a trace."),
     "replay": Lazy("console.cli.replay", "replay", "Replay a trace under a virtual clock."),
-    "trace": Lazy("console.cli.trace", "trace", "Trace files: info."),
+    "whatif": Lazy("console.cli.whatif", "whatif", "What another policy would have done with recorded traffic."),
+    "trace": Lazy("console.cli.trace", "trace", "Trace files: record, info, convert, cut."),
     "export": Lazy(
         "console.cli.export", "export", "Write a store, trace, Parquet folder or CSV, also while recording."
     ),

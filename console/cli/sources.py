@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import duckdb
+
 from console.cli.outcomes import BadInput, Unreachable
 from console.cli.station import ask, running_station
 from console.feed.protocol import AlertsParams, ReportParams
@@ -17,6 +19,7 @@ from store.judge.settings import JudgeSettings
 
 LIVE: Final = "live"
 _REPORT_SECONDS: Final = 120.0
+_UNREADABLE: Final = (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)
 _JUDGED_ALREADY: Final = "is for traces, and this was judged while it was recorded"
 
 
@@ -67,6 +70,8 @@ def opened(source: str, settings: JudgeSettings | None = None) -> Iterator[Store
         raise BadInput(str(error)) from error
     try:
         yield store
+    except _UNREADABLE as error:
+        raise BadInput(f"{source}: damaged or cut off: {str(error).strip().splitlines()[0]}") from error
     finally:
         store.close()
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from console.feed.messages import FEED_VERSION, Series, Snapshot
-from engine.records import Lane, PolicyMode
+from engine.records import Lane, PolicyMode, StateRecord
 
 Method = Literal[
     "hello",
@@ -26,7 +26,10 @@ Method = Literal[
     "drill_done",
     "engine_restart",
     "report",
+    "span",
+    "side",
     "export",
+    "trace_state",
     "stop",
     "processes",
     "replay_act",
@@ -37,6 +40,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
+    "span", "side", "trace_state",
 )  # fmt: skip
 
 
@@ -250,6 +254,15 @@ class ReportParams(msgspec.Struct, frozen=True, kw_only=True):
     at: float | None = None
 
 
+class SideParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `side`: figures, depths and configuration of (start, end], Unix seconds, for a comparison. None: from
+    the beginning, to the end."""
+
+    by: list[str] | None = None
+    start: float | None = None
+    end: float | None = None
+
+
 class AlertsParams(msgspec.Struct, frozen=True, kw_only=True):
     """Params of `alerts`: those that were not over `window` seconds before the last record; None for all."""
 
@@ -300,6 +313,8 @@ class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     """Unix seconds; only what is newer, as a JSONL trace, or a .duckdb of which older steps and rows are left out.
     None: everything."""
+    state: StateRecord | None = None
+    """What `trace_state` gave when a recording began: a JSONL trace then holds this and what is newer."""
 
 
 class ProcessView(msgspec.Struct, frozen=True):
@@ -348,6 +363,7 @@ __all__ = [
     "RequestRowsResult",
     "Series",
     "SeriesParams",
+    "SideParams",
     "Snapshot",
     "StepView",
     "Steps",

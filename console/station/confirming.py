@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.feed.messages import UnconfirmedView
+from console.picturing.action_names import REVERT
+from console.picturing.unconfirmed import reverted
 from console.station.before_after import BeforeAfter
 from console.station.engines import KnownEngine
 from console.station.policy_answer import operators_part
 from console.station.policy_changes import PolicyChanges
 from console.station.slowdown import Comparison
-from console.station.unconfirmed import reverted
-from console.station.undoing import REVERT
 from engine.frames import Announcement, Frame
 from engine.policy import PolicyState
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 import zmq.asyncio
 
+from console.picturing.action_names import BEGIN
 from console.statefile import state_path
 from console.station.calibration import Calibration
 from console.station.calibration_traffic import CalibrationRequests
@@ -23,7 +24,7 @@ from console.station.lanes import LANES, LaneKeeper, read_lanes
 from console.station.options import OWNED_ENGINE, VANILLA_ENGINE, StationOptions
 from console.station.own_engines import OwnEngines
 from console.station.policy import PolicyBook, PolicyPublisher, unchosen
-from console.station.policy_changes import BEGIN, PolicyChanges
+from console.station.policy_changes import PolicyChanges
 from console.station.recorder import Recorder, Remember
 from console.station.roster import Roster
 from console.station.step_tail import StepTail

@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from console.feed.messages import WorkloadView
+from console.picturing.unconfirmed import with_workload
 from console.station.controlled import Controlled, read_memory
 from console.station.engines import KnownEngine
 from console.station.policy_changes import PolicyChanges, Record
 from console.station.roster import FORGET_AFTER_SECONDS
-from console.station.unconfirmed import with_workload
 from engine.deciding.decisions import Decision, Score
 from engine.deciding.memory import Memory
 from engine.deciding.settings import DecidingSettings

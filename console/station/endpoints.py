@@ -23,6 +23,7 @@ from console.feed.protocol import (
     RequestRowsParams,
     RestartParams,
     SeriesParams,
+    SideParams,
     StepsParams,
     StopParams,
 )
@@ -59,7 +60,10 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "drill_done": (DrillDone, drill_done),
         "engine_restart": (RestartParams, engine_restart),
         "report": (ReportParams, queries.report),
+        "span": (None, queries.span),
+        "side": (SideParams, queries.side),
         "export": (ExportParams, queries.export),
+        "trace_state": (None, queries.trace_state),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),

@@ -11,6 +11,7 @@ from typing import Final
 
 import duckdb
 
+from engine.records import StateRecord
 from store.alerts import last_remark, read_remarks
 from store.database import Store
 from store.judge.alerts import Alert
@@ -18,6 +19,7 @@ from store.judge.judge import Judge
 from store.judge.settings import JudgeSettings
 from store.judging import Judging
 from store.retention import Keep, Retention
+from store.states import make_state
 from store.step_models import step_models
 from store.windows import LiveWindows
 
@@ -71,6 +73,14 @@ class Housekeeping:
         self._show()
         return answer
 
+    def state(self) -> StateRecord:
+        """What the judge knows, for a recording that begins where it has come to: at most half a minute ago.
+
+        Raises:
+            duckdb.Error: it can't be read.
+        """
+        return make_state(self._judging, self._reader, time.time())
+
     def fit_soon(self) -> None:
         """Fit step times anew after the next flush: there is news for them. From any thread."""
         self._fit_at = 0.0
@@ -91,7 +101,7 @@ class Housekeeping:
             self._windows.use_models(self.models)
 
     def _judge(self) -> None:
-        self._judging.catch_up(self.models)
+        self._judging.catch_up()
         for remark in read_remarks(self._reader, self._remarked, math.inf):
             self._remarked = remark.ts
             self._tell_remark(remark.kind, remark.text)

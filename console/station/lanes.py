@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
+from console.picturing.unconfirmed import settled_part
 from console.station.gateway_control import lanes_of
 from console.station.gateway_supervisor import GatewaySupervisor
-from console.station.unconfirmed import settled_part
 from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import Lane
 

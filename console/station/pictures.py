@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterable
 
 from console.feed.messages import EngineView, GatewayView, LossView, Snapshot
+from console.picturing.alert_views import judged
+from console.picturing.bucket_views import BucketViews
 from console.station.control import Control
 from console.station.events import AlertBoard, Condition, EventLog
 from console.station.facts import Facts
 from console.station.recorder import Recorder
 from console.station.scraper import Scraper
 from console.station.snapshot import (
-    BucketViews,
     Figured,
     engine_view,
     figured,
-    judged,
     loss_view,
     observed_figured,
     observed_view,

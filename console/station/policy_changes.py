@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from console.picturing.policy_words import told
+from console.picturing.unconfirmed import base_of, settled
 from console.station.policy import PolicyBook, PolicyPublisher
-from console.station.policy_words import told
-from console.station.unconfirmed import base_of, settled
 from engine.policy import PolicyState, WorkloadPolicy, policy_diff
 from engine.records import ControlRecord
 
@@ -22,8 +22,6 @@ Tell = Callable[[str, str], None]
 AUTOMATIC: Final = frozenset({"adaptive", "station"})
 """Actors whose changes do not make the policy that of engines which somebody else started."""
 
-BEGIN: Final = "begin"
-"""Action of the record that says with what mode a station began."""
 CHOSE: Final = "chose"
 """Among the numbers of the change that first chose a mode: until then engines of others went by their own."""
 

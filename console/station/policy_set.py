@@ -9,8 +9,8 @@ import msgspec
 
 from console.feed.protocol import PolicyResult, PolicySet
 from console.feed.server import FeedError
+from console.picturing.unconfirmed import to_confirm, with_workload
 from console.station.policy_answer import check_seen, controlled, result
-from console.station.unconfirmed import to_confirm, with_workload
 from engine.hints import parse_workload
 from engine.policy import PolicyError, PolicyState, WorkloadPolicy
 from store.buckets import OTHER, UNATTRIBUTED

@@ -6,15 +6,16 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from console.feed.protocol import History, HistoryEntry, HistoryParams, PolicyConfirm, PolicyResult, PolicyUndo
+from console.feed.protocol import History, HistoryParams, PolicyConfirm, PolicyResult, PolicyUndo
 from console.feed.server import FeedError
-from console.station.history_text import scores_of, sentence
+from console.picturing.action_names import UNDO
+from console.picturing.history_entries import entries
+from console.picturing.unconfirmed import confirmed
 from console.station.policy_answer import check_seen, controlled, result
-from console.station.unconfirmed import confirmed
-from console.station.undoing import UNDO, CannotUndo, PastChanges
-from engine.policy import PolicyError, PolicyState
+from console.station.undoing import CannotUndo, PastChanges
+from engine.policy import PolicyError
 from engine.records import ControlRecord
-from store.control_history import SCORE, controls_since, recent_controls
+from store.control_history import controls_since, recent_controls
 
 if TYPE_CHECKING:
     from console.station.control import Control
@@ -61,23 +62,12 @@ async def policy_history(station: Station, params: HistoryParams, actor: str) ->
         raise FeedError("bad_params", f"limit: must be 1 to {LONGEST_HISTORY}, not {params.limit}")
     control = station.control
     records = await asyncio.to_thread(_recent, station, control, params.limit, params.workload)
-    shown = _entries(records, params.workload, control.changes.state if control is not None else None)
-    return History(shown[: params.limit])
+    state, past = control.changes.state if control is not None else None, PastChanges(records)
 
+    def undoable(version: int | None) -> bool:
+        return state is not None and past.undoable(version, state)
 
-def _entries(records: list[ControlRecord], workload: str | None, state: PolicyState | None) -> list[HistoryEntry]:
-    """`state`: what holds now; None of a station that has no policy."""
-    past, scores, now = PastChanges(records), scores_of(records), time.time()
-    return [
-        HistoryEntry(
-            ts=record.ts, actor=record.actor, action=record.action, workload=record.workload, before=record.before,
-            after=record.after, policy=record.policy, why=record.why, numbers=record.numbers,
-            text=sentence(record, scores.get(index), now),
-            undoable=state is not None and past.undoable(record.policy, state),
-        )
-        for index, record in enumerate(records)
-        if record.action != SCORE and workload in (None, record.workload)
-    ]  # fmt: skip
+    return History(entries(records, params.workload, undoable, time.time())[: params.limit])
 
 
 def _since(station: Station, control: Control, version: int | None) -> list[ControlRecord]:

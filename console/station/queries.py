@@ -10,12 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.feed.messages import Series
-from console.feed.protocol import AlertsParams, ExportParams, LogChunk, LogParams, ReportParams, SeriesParams
+from console.feed.protocol import (
+    AlertsParams,
+    ExportParams,
+    LogChunk,
+    LogParams,
+    ReportParams,
+    SeriesParams,
+    SideParams,
+)
 from console.feed.server import FeedError
 from console.station.log_tail import read_chunk
+from engine.records import StateRecord
 from store.alerts import AlertHistory, recent_history
+from store.comparing.sides import Side
 from store.database import StoreError
-from store.figures import BucketKey, Report
+from store.figures import BucketKey, Report, Window
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,6 +70,32 @@ def _report(station: Station, params: ReportParams) -> Report:
         raise FeedError("bad_params", str(error)) from error
 
 
+async def span(station: Station, _: None, actor: str) -> Window | None:
+    return await asyncio.to_thread(_span, station)
+
+
+def _span(station: Station) -> Window | None:
+    from store.report import recorded_span
+
+    with _recorded(station) as connection:
+        return recorded_span(connection)
+
+
+async def side(station: Station, params: SideParams, actor: str) -> Side:
+    return await asyncio.to_thread(_side, station, params)
+
+
+def _side(station: Station, params: SideParams) -> Side:
+    from store import report as reports
+    from store.comparing import measure
+
+    try:
+        with _recorded(station) as connection:
+            return measure.side(connection, source="live", by=params.by, start=params.start, end=params.end)
+    except reports.ReportError as error:
+        raise FeedError("bad_params", str(error)) from error
+
+
 async def export(station: Station, params: ExportParams, actor: str) -> str:
     if not Path(params.path).is_absolute():
         raise FeedError("bad_params", f"export: {params.path!r} must be an absolute path, the station runs elsewhere")
@@ -71,10 +107,18 @@ def _export(station: Station, params: ExportParams) -> str:
 
     try:
         with _recorded(station) as connection:
-            exports.export(connection, Path(params.path), params.kind, since=params.since)
+            exports.export(connection, Path(params.path), params.kind, since=params.since, state=params.state)
     except StoreError as error:
         raise FeedError("failed", str(error)) from error
     return params.path
+
+
+async def trace_state(station: Station, _: None, actor: str) -> StateRecord:
+    """What a recording begins with. It is made where the judge is fed: between two flushes, not beside them."""
+    with station.recorder.reading() as connection:
+        if connection.execute("FROM engines LIMIT 1").fetchone() is None:
+            raise FeedError("refused", "no engine was recorded yet: begin once one is there, see `specdeck status`")
+    return await asyncio.wrap_future(station.recorder.judge_state())
 
 
 async def alerts(station: Station, params: AlertsParams, actor: str) -> AlertHistory:

@@ -22,7 +22,7 @@ import duckdb
 from console.station.housekeeping import Housekeeping
 from console.station.keeping import Keeping
 from engine.frames import Announcement, Frame
-from engine.records import ControlRecord, GapRecord
+from engine.records import ControlRecord, GapRecord, StateRecord
 from store.attribution import IngestCounts
 from store.buckets import UNATTRIBUTED
 from store.database import Store, StoreError
@@ -88,7 +88,13 @@ class Told(NamedTuple):
     answer: Future[object]
 
 
-Item = Received | Broken | GapRecord | ControlRecord | Observation | Note | Remember | Told
+class StateAsked(NamedTuple):
+    """For what the judge knows; `answer` gets it, or why not."""
+
+    answer: Future[StateRecord]
+
+
+Item = Received | Broken | GapRecord | ControlRecord | Observation | Note | Remember | Told | StateAsked
 
 
 class Recorder:
@@ -167,6 +173,12 @@ class Recorder:
         self._queue.put(Told(what, answer))
         return answer
 
+    def judge_state(self) -> Future[StateRecord]:
+        """What the judge knows, told by the thread that feeds it."""
+        answer: Future[StateRecord] = Future()
+        self._queue.put(StateAsked(answer))
+        return answer
+
     def flush_and_wait(self, seconds: float = 30.0) -> bool:
         """Whether everything put before is in DuckDB now. Blocks: not for the event loop."""
         mark = Mark(threading.Event())
@@ -241,6 +253,8 @@ class Recorder:
             self._keeping.put(item.name, item.value)
         elif isinstance(item, Told):
             self._pass_on(item)
+        elif isinstance(item, StateAsked):
+            self._tell_state(item)
         else:
             self.ingest.control(item)
 
@@ -249,6 +263,12 @@ class Recorder:
             told.answer.set_result(self.house.tell(told.what))
         except Exception as error:  # whoever asked is told; recording goes on
             told.answer.set_exception(error)
+
+    def _tell_state(self, asked: StateAsked) -> None:
+        try:
+            asked.answer.set_result(self.house.state())
+        except Exception as error:  # as above
+            asked.answer.set_exception(error)
 
     def _flush(self) -> None:
         try:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from console.feed.messages import AlertView, BucketView, EngineView, LossView, StoreView
+from console.feed.messages import BucketView, EngineView, LossView, StoreView
+from console.picturing.bucket_views import BucketViews
 from console.station.engine_supervisor import EngineSupervisor
 from console.station.engines import KnownEngine
 from console.station.policy import PolicyBook
 from console.station.recorder import Recorder
 from console.station.scraper import LIMITS_OF_VIEW, WINDOW_SECONDS, Scraper, Seen
-from store.bucket_window import BucketWindow
 from store.buckets import model_version
 from store.engine_loads import EngineLoad
-from store.figures import BucketKey, Figures
+from store.figures import Figures
 from store.imports.observations import Observation
-from store.judge.alerts import Alert
-from store.judge.sentence import sentence
 from store.observed import Observed, observed_buckets, observed_total
 from store.runs import observed_engine
 
@@ -103,22 +100,6 @@ class Figured(msgspec.Struct, frozen=True):
     loads: dict[str, EngineLoad]
 
 
-class BucketViews:
-    """Rows of the live table as the feed's, made anew only where they are others than last time: hundreds are not."""
-
-    def __init__(self) -> None:
-        self._made: dict[BucketKey, tuple[BucketWindow, BucketView]] = {}
-
-    def of(self, windows: Iterable[BucketWindow]) -> list[BucketView]:
-        last, self._made = self._made, {}
-        for window in windows:
-            made = last.get(window.key)
-            if made is None or made[0] is not window:
-                made = window, as_feed(BucketView, window)
-            self._made[window.key] = made
-        return [view for _, view in self._made.values()]
-
-
 def figured(recorder: Recorder, views: BucketViews, engines: Iterable[str], now: float) -> Figured:
     """Read the live windows, under their lock."""
     with recorder.lock:
@@ -188,31 +169,6 @@ def _rate_now(recent: Iterable[Observation]) -> float | None:
     return sum(rates) if rates else None
 
 
-STATISTICAL: Final = frozenset({"drift", "shift", "speedup_floor", "failing_workload"})
-"""Alerts of the judge that the screen shows from it; the others it shows sooner, as plain facts."""
-
-
-def judged(alerts: Iterable[Alert]) -> list[AlertView]:
-    """Pending and firing alerts of the judge as the screen shows them."""
-    zone = datetime.now().astimezone().tzinfo
-    return [
-        AlertView(
-            kind=alert.kind,
-            severity=alert.severity,
-            state=alert.state,
-            text=sentence(alert, zone or UTC),
-            started=alert.pending_since if alert.started is None else alert.started,
-            ended=alert.ended,
-            bucket=alert.bucket,
-            id=alert.id,
-            acknowledged=alert.acknowledged,
-            snoozed_until=alert.snoozed_until,
-        )
-        for alert in alerts
-        if alert.kind in STATISTICAL
-    ]
-
-
 def store_view(recorder: Recorder) -> StoreView:
     return StoreView(
         path=str(recorder.store.path),
@@ -232,8 +188,3 @@ def loss_view(recorder: Recorder) -> LossView:
         unattributed=counts.unattributed,
         broken_messages=counts.broken_messages,
     )
-
-
-def as_feed(kind: Any, value: Any) -> Any:
-    """A struct of the store as the feed's struct of the same fields: no field is copied by hand, none forgotten."""
-    return kind(**{name: getattr(value, name) for name in kind.__struct_fields__})

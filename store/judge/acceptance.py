@@ -6,14 +6,23 @@ eight points from chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import numpy as np
 
 from store.judge.bucket import BucketMemory, new_bucket
 from store.judge.inputs import Bools, Floats, Ints, SequenceCells
-from store.judge.pairs import RENUMBERED, RESUMED, Gathering, Pairs, keys_of
+from store.judge.pairs import (
+    RENUMBERED,
+    RESUMED,
+    Gathering,
+    Pairs,
+    collapsed,
+    keys_of,
+    sequence_of,
+    with_sequences,
+)
 from store.judge.places import Places
 from store.judge.scale import Scale, ScaleMemory, Window, empty_scale
 from store.judge.settings import WINDOWS
@@ -37,12 +46,27 @@ class AcceptanceMemory(msgspec.Struct):
     begun: dict[str, float]
     """Engine → when its windows were last cut, Unix seconds: they begin there, not at a multiple of their length."""
 
-    def renumber(self) -> None:
-        """Sequences will have other numbers: those that are open must not be taken for new ones."""
-        self.key |= RENUMBERED
+    def sequences(self) -> Ints:
+        """Numbers of all sequences that are remembered, ascending."""
+        keys = [self.key, *(keys for scale in self.scales for keys in (scale.key, scale.before))]
+        return np.unique(sequence_of(np.concatenate(keys)))
+
+    def renumber(self, numbers: Mapping[int, int] | None = None) -> None:
+        """Sequences have other numbers now.
+
+        Args:
+            numbers: old → new, of those that go on. The others get numbers that no store gives: they must not be taken
+                for new ones.
+        """
+        old = self.sequences()
+        new = RENUMBERED | np.arange(len(old), dtype=np.int64)
+        for place, number in enumerate(old.tolist()):
+            new[place] = (numbers or {}).get(number, new[place])
+        for memory in (self, *self.scales):
+            pairs = collapsed([Pairs(with_sequences(memory.key, old, new), memory.under, memory.over)])
+            memory.key, memory.under, memory.over = pairs.key, pairs.under, pairs.over
         for scale in self.scales:
-            scale.key |= RENUMBERED
-            scale.before |= RENUMBERED
+            scale.before = np.sort(with_sequences(scale.before, old, new))
 
 
 def empty_acceptance() -> AcceptanceMemory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -41,11 +42,12 @@ def empty_memory() -> JudgeMemory:
     )  # fmt: skip
 
 
-def read_memory(state: dict[str, Any], *, renumbered: bool) -> JudgeMemory:
+def read_memory(state: dict[str, Any], *, renumbered: bool, numbers: Mapping[int, int] | None = None) -> JudgeMemory:
     """The memory that was kept as plain values.
 
     Args:
-        renumbered: sequences have other numbers now.
+        renumbered: sequences have other numbers now …
+        numbers: … and these go on: old → new.
 
     Raises:
         msgspec.ValidationError: not such a state; names the field. It is a ValueError.
@@ -55,5 +57,5 @@ def read_memory(state: dict[str, Any], *, renumbered: bool) -> JudgeMemory:
         raise ValueError(f"the judge's state has version {state.get('version')!r}, this one reads {VERSION}")
     memory = unpacked(state, JudgeMemory)
     if renumbered:
-        memory.acceptance.renumber()
+        memory.acceptance.renumber(numbers)
     return memory

@@ -65,6 +65,16 @@ def bucket_of(key: Ints) -> Ints:
     return key >> _SEQUENCE_BITS
 
 
+def sequence_of(key: Ints) -> Ints:
+    return key & (1 << _SEQUENCE_BITS) - 1
+
+
+def with_sequences(key: Ints, old: Ints, new: Ints) -> Ints:
+    """The keys of the same buckets for other sequences: `new` for each of `old`, which is ascending and has them all.
+    They are in no order."""
+    return key >> _SEQUENCE_BITS << _SEQUENCE_BITS | new[np.searchsorted(old, sequence_of(key))]
+
+
 def collapsed(parts: Sequence[Pairs]) -> Pairs:
     """The totals of all parts, whose keys may be in any order and occur more than once."""
     columns = max(part.columns for part in parts)

@@ -16,6 +16,8 @@ MEASUREMENTS = (
     "adaptive_engine",
     "hostile_engine",
     "station_gone",
+    "whatif_engine",
+    "replayed_run",
 )
 
 

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
+from console.picturing.bucket_views import BucketViews
 from console.station.recorder import Received, Recorder, open_recorder
-from console.station.snapshot import BucketViews, figured
+from console.station.snapshot import figured
 from engine.frames import Announcement, Frame, decode
 from store.database import Store
 from store.export import export

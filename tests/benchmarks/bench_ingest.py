@@ -63,8 +63,11 @@ def messages(
     start: float = START,
     workloads: Sequence[str] = WORKLOADS,
     temperatures: Sequence[float] = (0.0, 0.8),
+    *,
+    batch: int = BATCH,
+    step_seconds: float = STEP_SECONDS,
 ) -> Iterator[bytes]:
-    """Encoded messages: an announcement, then steps of `BATCH` sequences of some 300 steps each.
+    """Encoded messages: an announcement, then steps of `batch` sequences of some 300 steps each.
 
     Contexts are spread over 16 to 6,000 tokens, drafted and accepted over all that K = 4 can give, each as often.
     """
@@ -73,13 +76,13 @@ def messages(
     shapes = [(d, a) for d in range(5) for a in range(d + 1)]
     live: dict[int, list[int]] = {}  # handle → context, steps left
     handle = 0
-    for number in range(1, rows // BATCH + 1):
-        now = start + number * STEP_SECONDS
+    for number in range(1, rows // batch + 1):
+        now = start + number * step_seconds
         ended = [seq for seq, (_, left) in live.items() if left <= 0]
         for seq in ended:
             del live[seq]
         arrived = []
-        while len(live) < BATCH:
+        while len(live) < batch:
             handle += 1
             live[handle] = [random.randrange(16, 4000), random.randrange(20, 600)]
             tag, heat = workloads[handle % len(workloads)], random.choice(temperatures)
@@ -94,7 +97,7 @@ def messages(
             state[0] += accepted + 1
             state[1] -= 1
         step = PackedStep(
-            number, now, STEP_SECONDS * 1000, 4, 4, BATCH, 0, 0, None, 1, "static", BATCH, pack_columns(columns)
+            number, now, step_seconds * 1000, 4, 4, batch, 0, 0, None, 1, "static", batch, pack_columns(columns)
         )
         finishes = [FinishedSequence(seq, now, "stop", 300) for seq in ended]
         yield encode(Frame(WIRE_VERSION, "e0", "bench", number, arrived, step, finishes))

@@ -30,6 +30,9 @@ class MemoryFeed:
         self.history = scenes.history()
         self.no_history: FeedError | None = None
         self.refusal: FeedError | None = None
+        self.thinking = asyncio.Event()
+        """Set: a what-if is answered at once."""
+        self.thinking.set()
 
     @property
     def taken_in(self) -> bool:
@@ -68,6 +71,11 @@ class MemoryFeed:
             answer = History(self.history)
         elif self.refusal is not None:
             raise self.refusal
+        elif method == "replay_act":
+            answer = scenes.replay_view()
+        elif method == "whatif":
+            await self.thinking.wait()
+            answer = [scenes.what_if(policy) for policy in built["policies"]]
         elif method == "policy_set":
             answer = self._policy(built)
         elif method in ("policy_undo", "policy_confirm"):

@@ -14,13 +14,13 @@ import duckdb
 from msgspec.structs import replace
 
 from console.feed.protocol import History, HistoryParams, PolicyConfirm, PolicyResult, PolicySet, PolicyUndo
+from console.picturing.unconfirmed import with_workload
 from console.station.confirming import Confirming
 from console.station.policy import PolicyBook, PolicyPublisher
 from console.station.policy_changes import PolicyChanges
 from console.station.policy_set import policy_set
 from console.station.policy_undo import policy_confirm, policy_history, policy_undo
 from console.station.station import Station
-from console.station.unconfirmed import with_workload
 from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import ControlRecord, PolicyMode
 from store.database import Store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from console.feed.messages import (
@@ -16,6 +17,8 @@ from console.feed.messages import (
     GatewayView,
     LossView,
     Phase,
+    ReplayMark,
+    ReplayView,
     Series,
     Snapshot,
     StoreView,
@@ -23,8 +26,10 @@ from console.feed.messages import (
     WorkloadView,
 )
 from console.feed.protocol import HistoryEntry
+from engine.policy.words import parse_mode
 from engine.records import PolicyMode
 from store.figures import BucketKey, Figures, SeriesPoint, Window
+from store.whatif.figures import Predicted, Recorded, WhatIf, WhatIfBucket
 
 NOW = 1_790_000_100.0
 """2026-09-21 14:15:00 UTC."""
@@ -336,6 +341,75 @@ def troubled() -> Snapshot:
     return live(
         policy=mode, cap=2, engines=[odd], workloads=fallen_workloads(), gateway=gateway, certificate=drill,
         unconfirmed=UnconfirmedView(confirm_by=NOW + 271, reverts_to=PolicyMode(mode="static", k=2)),
+    )  # fmt: skip
+
+
+START, END = NOW - 900.0, NOW + 1500.0
+"""Of the trace that is replayed: 14:00 to 14:40, seen at 14:15."""
+
+
+def marks() -> list[ReplayMark]:
+    return [
+        ReplayMark(START + 240, "control", "operator: mode off → static:4"),
+        ReplayMark(START + 700, "alert", "chat 0-512 (0,0.5]: acceptance at depth 1 is 9 points under its baseline"),
+        ReplayMark(START + 1000, "gap", "12 frames of e0 lost"),
+        ReplayMark(START + 1400, "version", "drafter eagle3-head@2 → eagle3-head@3"),
+        ReplayMark(START + 1750, "control", "adaptive: code K 4→2, predicted +6 %"),
+        ReplayMark(START + 2000, "alert", "code 0-512 0: realised speedup 0.92 is below 1.0"),
+    ]
+
+
+def replay_view(**changes: Any) -> ReplayView:
+    values: dict[str, Any] = {
+        "path": "~/traces/night.jsonl.zst",
+        "start": START,
+        "end": END,
+        "complete": True,
+        "playing": True,
+        "speed": 50.0,
+        "marks": marks(),
+        "position": "step 1704 of e0",
+    }
+    return ReplayView(**{**values, **changes})
+
+
+def replayed(ts: float = NOW, number: int = 1, **changes: Any) -> Snapshot:
+    """The alert of chat fires. `changes`: of the replay's view."""
+    drift = AlertView(
+        kind="drift", severity="warn", state="firing", started=START + 700, bucket=key("chat", "0-512", "(0,0.5]"),
+        text="chat 0-512 (0,0.5]: acceptance at depth 1 is 9 points under its baseline",
+    )  # fmt: skip
+    quiet = StoreView("~/traces/night.jsonl.zst", False, 412_345, 34_000_000)
+    return live(
+        source="replay", ts=ts, number=number, gateway=None, store=quiet, alerts=[drift], workloads=workloads(),
+        engines=[engine(owned=False, pid=None, phases=[])], replay=replay_view(**changes),
+    )  # fmt: skip
+
+
+def what_if(policy: str) -> WhatIf:
+    """Recorded at K 4; what another K would have given."""
+    mode = parse_mode(policy)
+    k = {"off": 0}.get(mode.mode, mode.k or 3)
+    steps = (1.0, 1.53, 1.87, 2.06, 2.14)[min(k, 4)]
+    rate = (142.0, 188.0, 205.0, 208.0, 212.4)[min(k, 4)]
+    recorded = Recorded(tokens_per_step=2.14, tokens_per_second=212.4)
+    predicted = Predicted(
+        tokens_per_step=steps, tokens_per_step_low=steps * 0.97, tokens_per_step_high=steps * 1.02,
+        naive_tokens_per_step=steps * 1.03, exact_share=0.94, recorded_start_share=0.61,
+        tokens_per_second=rate, tokens_per_second_low=rate * 0.95, tokens_per_second_high=rate * 1.05,
+    )  # fmt: skip
+
+    def one(workload: str, context: str, share: float) -> WhatIfBucket:
+        return WhatIfBucket(
+            engine="e0", workload=workload, context=context, temperature="0", model_version=VERSION, decode_rows=4000,
+            mean_k=float(k), recorded=Recorded(tokens_per_step=2.14 * share, tokens_per_second=50.0),
+            predicted=msgspec.structs.replace(predicted, tokens_per_step=steps * share),
+        )  # fmt: skip
+
+    return WhatIf(
+        policy=mode, recorded=recorded, predicted=predicted, decode_rows=12_000, mean_k=float(k),
+        buckets=[one("code", "0-512", 1.1), one("repeat", "512-2048", 1.3), one(HOSTILE, "0-512", 0.8)],
+        notes=["A draft that was right at a position is taken to be right when it is drafted afresh."],
     )  # fmt: skip
 
 

@@ -12,11 +12,13 @@ from console.app import actions
 from console.app.actions import ACTIONS, Action, Context
 from console.app.application import SpecdeckApp
 from console.app.bucket_table import BucketTable
+from console.app.pick_list import PickList
+from console.feed.messages import Snapshot
 from tests.console import scenes
 from tests.console.driving import NARROW, running, settled, until
 
 BASE: tuple[Context, ...] = ("live", "policy", "engine")
-DIALOGS: tuple[Context, ...] = ("choose", "edit", "confirm", "leave", "page")
+DIALOGS: tuple[Context, ...] = ("choose", "edit", "confirm", "leave", "go", "what_if", "page")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
@@ -28,9 +30,18 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "edit": ("3", "e"),
     "confirm": ("m", "up", "enter"),
     "leave": ("q",),
+    "replay": (),
+    "go": ("g",),
+    "what_if": ("i",),
     "page": ("question_mark",),
 }
-BEFORE: dict[str, tuple[str, ...]] = {"live": ("7",), "back": ("slash", "c", "h", "enter"), "follow": ("home",)}
+BEFORE: dict[str, tuple[str, ...]] = {
+    "live": ("7",),
+    "back": ("slash", "c", "h", "enter"),
+    "follow": ("home",),
+    "go_there": ("4", "0", "percent_sign"),
+}
+IN_A_REPLAY: tuple[Context, ...] = ("replay", "go", "what_if")
 """What an action needs to have something to do."""
 
 
@@ -40,7 +51,8 @@ def keys_of(action: Action) -> list[str]:
 
 @pytest.mark.parametrize("context", [*BASE, *DIALOGS])
 def test_no_key_is_bound_twice(context: Context) -> None:
-    others = [action for action in actions.in_context("everywhere") if context in BASE or action.priority]
+    everywhere = [*actions.in_context("everywhere"), *actions.in_context("replay")]
+    others = [action for action in everywhere if context in BASE or action.priority]
     keys = [key for action in (*actions.in_context(context), *others) for key in keys_of(action)]
     assert sorted(keys) == sorted(set(keys))
 
@@ -71,17 +83,21 @@ def state(app: SpecdeckApp) -> Any:
         app.focused.id if app.focused is not None else None,
         order.sorted_by if order else None,
         len(app._notifications),
+        app.picture.expected,
+        app.picture.loop_from,
+        [view.text for view in app.screen.query(PickList)],
     )
 
 
 @pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 async def test_every_key_does_something(action: Action) -> None:
+    scene = scenes.replayed() if action.context in IN_A_REPLAY else scenes.troubled()
     for key in keys_of(action):
-        await does_something(key, (*WAY_THERE[action.context], *BEFORE.get(action.id, ())))
+        await does_something(key, (*WAY_THERE[action.context], *BEFORE.get(action.id, ())), scene)
 
 
-async def does_something(key: str, way_there: tuple[str, ...]) -> None:
-    async with running(scenes.troubled(), size=NARROW) as (app, _, pilot):
+async def does_something(key: str, way_there: tuple[str, ...], scene: Snapshot) -> None:
+    async with running(scene, size=NARROW) as (app, _, pilot):
         await press(pilot, *way_there)
         before = state(app)
         await press(pilot, key)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-DEADLINE = 60.0
+from tests.console.pseudo_terminal import DEADLINE, LEFT_CLEAN, Terminal
+
 NOT_IN_THE_CONSOLE = (
     "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette",
     "console.station", "console.gateway", "store.ingest", "store.database",
@@ -35,6 +33,7 @@ def test_the_console_loads_neither_engine_nor_database() -> None:
 import sys
 import console.app.main, console.app.engine_screen, console.app.dialogs, console.app.pages
 import console.app.policy_screen, console.app.schedule_dialog, engine.policy.raising
+import console.app.go_dialog, console.app.what_if_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """
@@ -57,60 +56,28 @@ def test_without_a_terminal_it_says_what_to_do() -> None:
     assert "headless commands" in done.stderr
 
 
-class Terminal:
-    """A console on a pseudo terminal of its own."""
+class Console(Terminal):
+    """A console on a pseudo terminal of its own; nothing answers at its sockets."""
 
     def __init__(self, directory: Path) -> None:
+        super().__init__([sys.executable, "-c", CONSOLE, str(directory)])
         self.directory = directory
-        self.master, slave = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CONSOLE, str(directory)],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
-        )
-        os.close(slave)
-        self.output = b""
-
-    def read_until(self, wanted: bytes) -> None:
-        deadline = time.monotonic() + DEADLINE
-        while wanted not in self.output:
-            assert time.monotonic() < deadline, self.output[-2000:]
-            if select.select([self.master], [], [], 0.2)[0]:
-                try:
-                    self.output += os.read(self.master, 65536)
-                except OSError:  # the other end is closed
-                    assert wanted in self.output, self.output[-2000:]
 
     def outcome(self) -> str:
         assert self.process.wait(DEADLINE) == 0
         return (self.directory / "outcome").read_text()
 
-    def hang_up(self) -> None:
-        if self.master >= 0:
-            os.close(self.master)
-            self.master = -1
-
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal() -> Iterator[Console]:
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
-        terminal = Terminal(Path(directory))
+        terminal = Console(Path(directory))
         terminal.read_until(b"Connecting")
         yield terminal
-        terminal.hang_up()
-        if terminal.process.poll() is None:
-            terminal.process.kill()
-            terminal.process.wait()
+        terminal.end()
 
 
-LEFT_CLEAN = b"\x1b[?1049l"
-"""Textual has left the alternate screen."""
-
-
-def test_leaving_by_key_restores_the_terminal(terminal: Terminal) -> None:
+def test_leaving_by_key_restores_the_terminal(terminal: Console) -> None:
     os.write(terminal.master, b"q")
     terminal.read_until(b"detach")
     os.write(terminal.master, b"d")
@@ -118,17 +85,17 @@ def test_leaving_by_key_restores_the_terminal(terminal: Terminal) -> None:
     assert terminal.outcome() == "detach"
 
 
-def test_sigterm_restores_the_terminal_and_detaches(terminal: Terminal) -> None:
+def test_sigterm_restores_the_terminal_and_detaches(terminal: Console) -> None:
     terminal.process.send_signal(signal.SIGTERM)
     terminal.read_until(LEFT_CLEAN)
     assert terminal.outcome() == "detach"
 
 
-def test_sighup_ends_the_console(terminal: Terminal) -> None:
+def test_sighup_ends_the_console(terminal: Console) -> None:
     terminal.process.send_signal(signal.SIGHUP)
     assert terminal.outcome() == "lost_tty"
 
 
-def test_a_terminal_that_goes_away_ends_the_console(terminal: Terminal) -> None:
+def test_a_terminal_that_goes_away_ends_the_console(terminal: Console) -> None:
     terminal.hang_up()
     assert terminal.outcome() == "lost_tty"

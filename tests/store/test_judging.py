@@ -50,7 +50,7 @@ def lived_through(records: Iterable[Record], every: float = 10.0, *, restarts: b
                 if restarts:
                     judging = Judging(store.connection)
                 with contextlib.suppress(duckdb.Error):
-                    judging.catch_up({})  # nothing here is calibrated: no step times to fit
+                    judging.catch_up()
         ingest.close()
         if not restarts:
             judging.save()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from engine.records import ControlRecord, GapRecord, Record, StateRecord
+from store.database import StoreError
 from store.export import export
+from store.judging import judge_all
 from store.report import report
 from store.source import open_source
 from store.trace import TraceError, TraceNotes, TraceWriter, read_records, trace_info
@@ -43,6 +46,7 @@ def test_a_trace_reads_as_it_was_written(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.zst"])
 def test_a_store_exported_as_a_trace_gives_the_same_report_and_the_same_trace_again(tmp_path: Path, name: str) -> None:
     with store_of(RECORDS) as store:
+        judge_all(store.connection)  # which notes that it can't read the state
         before = report(store.connection, source="x")
         export(store.connection, tmp_path / name)
     with open_source(tmp_path / name) as store:
@@ -174,3 +178,23 @@ def test_info_says_what_is_in_a_trace(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="nowhere"):
         list(read_records(tmp_path / "nowhere.jsonl"))
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for read in (open_source, trace_info):
+        with pytest.raises(StoreError, match="a pipe or a device"):
+            read(pipe)
+
+
+def test_records_that_lie_on_no_time_axis_are_left_out_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "far.jsonl"
+    with TraceWriter(path) as out:
+        for record in (engine(), sequence("a"), step(1, [row("a")]), step(2, [row("a")], ts=1e15)):
+            out.write(record)
+    with open_source(path) as store:
+        shown = report(store.connection, source="far")
+    assert shown.total is not None
+    assert shown.total.decode_rows == 1
+    assert [note for note in shown.notes if note.startswith("1 records of the trace have impossible numbers")]

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from console.station.policy_changes import BEGIN
-from console.station.policy_words import shown
-from console.station.undoing import REVERT, UNDO, fields
+from console.picturing.action_names import BEGIN, REVERT, UNDO
+from console.picturing.policy_fields import fields
+from console.picturing.policy_words import shown
 from engine.policy import describe
 from engine.records import ControlRecord, PolicyMode
 from store.control_history import SCORE
@@ -18,7 +18,12 @@ from store.control_history import SCORE
 
 def sentence(record: ControlRecord, score: ControlRecord | None, now: float) -> str:
     """One action. `score`: what became of it, where it was a decision. `now`: Unix seconds; other days are named."""
-    return f"{_moment(record.ts, now)} {record.actor}: {_what(record, score, now)}"
+    return f"{_moment(record.ts, now)} {action_text(record, now, score)}"
+
+
+def action_text(record: ControlRecord, now: float, score: ControlRecord | None = None) -> str:
+    """The same without its moment."""
+    return f"{record.actor}: {_what(record, score, now)}"
 
 
 def scores_of(records: Sequence[ControlRecord]) -> dict[int, ControlRecord]:

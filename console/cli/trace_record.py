@@ -1,0 +1,79 @@
+"""`specdeck trace record`: what the running station sees from now on, as a trace."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from console.cli.outcomes import BadInput, say
+
+if TYPE_CHECKING:
+    from engine.records import StateRecord
+
+_STATE_SECONDS: Final = 60.0
+_EXPORT_SECONDS: Final = 600.0
+_LONGEST: Final = 86_400.0
+"""The station keeps steps for two days, less where the disk is short."""
+
+
+@click.command(epilog="Example: specdeck trace record night.jsonl.zst --for 10m")
+@click.argument("out", metavar="OUT")
+@click.option(
+    "--for", "span", default=None, metavar="TIME", help="End after 30s, 10m, 2h, at most 1d. Default: ctrl+c."
+)
+def record(out: str, span: str | None) -> None:
+    """Record the running station from now on into OUT (.jsonl or .jsonl.zst), until ctrl+c or for a TIME.
+
+    The trace begins with what the station's judge knows, at most half a minute ago, so that a replay judges like the
+    station. Prompts and answers are never in it. Nothing is written before the end: killed earlier, this leaves nothing
+    behind, and `specdeck export` has the records all the same.
+
+    Prints the path that was written.
+    """
+    from console.cli.spans import parse_span
+    from console.cli.station import ask
+    from console.feed.protocol import ExportParams
+    from engine.records import StateRecord
+
+    seconds = parse_span(span)
+    if seconds is not None and seconds > _LONGEST:
+        raise BadInput(f"--for {span}: at most 1d, since the station may have removed older steps by then")
+    target = _target(out)
+    state = ask("trace_state", StateRecord, seconds=_STATE_SECONDS)
+    say(_begun(state, target, span))
+    _wait(seconds)
+    say(f"writing {target.name}")
+    params = ExportParams(path=str(target), kind="jsonl", state=state)
+    click.echo(ask("export", str, params, seconds=_EXPORT_SECONDS))
+
+
+def _target(out: str) -> Path:
+    target = Path(out).absolute()
+    if not target.name.endswith((".jsonl", ".jsonl.zst")):
+        raise BadInput(f"{out}: a recording is a trace; name it .jsonl or .jsonl.zst")
+    if target.exists():
+        raise BadInput(f"{out} is there already: choose another name or remove it")
+    if not target.parent.is_dir():
+        raise BadInput(f"{out}: there is no folder {target.parent}")
+    return target
+
+
+def _begun(state: StateRecord, target: Path, span: str | None) -> str:
+    from datetime import datetime
+
+    began = datetime.fromtimestamp(state.ts).astimezone().strftime("%H:%M:%S")
+    return f"recording to {target.name} since {began}; ctrl+c ends it" + (f", or {span}" if span else "")
+
+
+def _wait(seconds: float | None) -> None:
+    """So long, or until ctrl+c: that is how a recording ends."""
+    import time
+
+    with suppress(KeyboardInterrupt):
+        if seconds is not None:
+            time.sleep(seconds)
+        while seconds is None:
+            time.sleep(3600.0)

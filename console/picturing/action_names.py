@@ -1,0 +1,10 @@
+"""Names of actions that the policy's records are read by."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BEGIN: Final = "begin"
+"""Action of the record that says with what mode a station began."""
+UNDO: Final = "undo"
+REVERT: Final = "revert"
