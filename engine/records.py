@@ -151,6 +151,10 @@ class ControlRecord(msgspec.Struct, frozen=True, tag="control", tag_field="type"
     """The figures that it was decided by, named as they are where they come from."""
 
 
+CUT_ACTION: Final = "trace_cut"
+"""Action of the control with which a trace begins whose steps lack rows; `why` says what can't be told from it."""
+
+
 class GapRecord(msgspec.Struct, frozen=True, tag="gap", tag_field="type"):
     """Frames that never arrived, or an outage (`frames_lost` 0): nothing is known of this stretch."""
 

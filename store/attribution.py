@@ -129,7 +129,7 @@ class Attribution:
         if run.record is None:
             run.record, run.placeholder = unknown_engine(run.engine, run.boot, float(raw.ts.min())), True
             run.classify(self._book)
-        for handle in np.unique(raw.matrix[SEQ]).tolist():
+        for handle in dict.fromkeys(raw.matrix[SEQ].tolist()):  # as they came: handles are numbered as it happens
             if handle not in run.handles:
                 self._adopt(run, handle, float(raw.ts.min()))
         sequences, classes = run.lookup(raw.matrix[SEQ])

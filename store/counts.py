@@ -21,6 +21,7 @@ d > 22 each step is off by less than 5e-9), so rollups, live windows and reports
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 PREFILL: Final = CAUSES.index("prefill")
 TOKEN_BUDGET: Final = CAUSES.index("token_budget")

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import Final, Self
@@ -19,6 +20,9 @@ from store.sql import first_row
 MEMORY_LIMIT: Final = "1GB"
 """Of DuckDB, which takes four fifths of the machine's unless told: the engine beside it needs them. Larger queries go
 through the disk."""
+
+IN_MEMORY_BYTES: Final = 2 << 20
+"""A trace of at most so many bytes is taken into memory: a file takes longer to make."""
 
 
 class StoreError(Exception):
@@ -45,6 +49,7 @@ class Store:
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self.path = path
         self.read_only = read_only
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = True, read_only: bool = False) -> Self:
@@ -82,6 +87,20 @@ class Store:
         _initialise(connection, comments=False)  # nobody else opens it
         return cls(connection, None)
 
+    @classmethod
+    def for_trace(cls, path: str | Path) -> Self:
+        """A store to take a trace into, gone when it is closed. For a large trace it is on disk: memory stays flat."""
+        try:
+            small = Path(path).stat().st_size <= IN_MEMORY_BYTES
+        except OSError:  # whoever reads it will say so
+            small = True
+        if small:
+            return cls.memory()
+        folder = tempfile.TemporaryDirectory(prefix="specdeck-trace-")
+        store = cls.open(Path(folder.name) / "trace.duckdb")
+        store._folder = folder
+        return store
+
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A connection of one's own to the same database; closed with the store."""
         cursor = self.connection.cursor()
@@ -99,6 +118,8 @@ class Store:
         for connection in (*self._cursors, self.connection):
             with contextlib.suppress(duckdb.Error):
                 connection.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.frames import Announcement, ArrivedSequence, FinishedSequence, Frame, PackedStep
 from engine.records import (
+    CUT_ACTION,
     LIMITS,
     ControlRecord,
     EngineRecord,
@@ -32,10 +33,12 @@ from store.counts import Ints
 from store.database import Store, StoreError
 from store.holes import FrameHoles
 from store.imports.observations import Observation
+from store.pending_steps import PendingSteps
 from store.record_tables import PROBES
 from store.rollup import BEHIND_SECONDS
 from store.rowbatch import RawRows, columns_of, step_facts, unpack_columns
 from store.runs import EngineRun, Known, observed_engine, unknown_engine
+from store.step_block import LATEST, LONGEST_MS, MOST_K, MOST_WHOLE, StepBlock
 from store.stored import Stored
 from store.windows import LiveWindows
 from store.writer import Lost, Writer
@@ -46,10 +49,6 @@ DIGEST_ROWS: Final = 65536
 """Rows are worked on in batches of about this many, …"""
 DIGEST_SECONDS: Final = 0.2
 """… or what came in this time: live windows are at most that old while frames come."""
-
-_MOST: Final = 2**31 - 1
-LATEST: Final = 1e11
-"""No time is later, Unix seconds."""
 
 
 class Ingest:
@@ -81,6 +80,7 @@ class Ingest:
         self._current: dict[str, EngineRun] = {}
         self._holes = FrameHoles(self.gap)
         self._rows = Attribution(self.counts, self._writer, self._book, self._tags, windows, self._new_sequence)
+        self._later = PendingSteps()
         self._clock = 0.0
         self._digested = 0.0
 
@@ -143,6 +143,24 @@ class Ingest:
             case StateRecord():
                 self._writer.add("states", record.ts, _json(record.state))
 
+    def steps(self, block: StepBlock, start: int, stop: int) -> int:
+        """Take steps of a trace from `start` to `stop` (exclusive), or as many as can be before rows are worked on.
+
+        The same as `record` with each of them, in a fraction of the time; where it came to.
+        """
+        if self._windows is not None:  # they are fed step by step
+            self._step_record(block.record(start))
+            return start + 1
+        stop = block.reaching(start, stop, DIGEST_ROWS - self._pending)
+        run = self._named_run(block.engine, block.times[start])
+        run.last_ts = block.times[stop - 1]
+        self._clock = max(self._clock, max(block.rounded_times[start:stop]))
+        self._later.put(run, block, start, stop, self._next_step)
+        self._next_step += stop - start
+        if self._pending >= DIGEST_ROWS:
+            self.digest()
+        return stop
+
     def gap(self, gap: GapRecord) -> None:
         """Record a stretch of which nothing is known."""
         self.counts.gaps += 1
@@ -165,6 +183,8 @@ class Ingest:
 
     def control(self, control: ControlRecord) -> None:
         """Record an action of the operator or of the policy."""
+        if control.action == CUT_ACTION and control.why:
+            self.note(control.why)
         before, after, numbers = (
             None if value is None else _json(value) for value in (control.before, control.after, control.numbers)
         )
@@ -181,7 +201,12 @@ class Ingest:
     @property
     def buffered_rows(self) -> int:
         """Rows that wait for the next flush."""
-        return self._writer.buffered_rows + self._rows.pending
+        return self._writer.buffered_rows + self._pending
+
+    @property
+    def _pending(self) -> int:
+        """Rows that wait for the next `digest`."""
+        return self._rows.pending + self._later.rows
 
     def note(self, text: str, since: float | None = None, until: float | None = None) -> None:
         """Keep a line for whoever reads the figures of a stretch, Unix seconds; with no end given, of any."""
@@ -213,6 +238,7 @@ class Ingest:
 
     def close(self) -> None:
         """Flush for good: what still waits for its sequence is stored as unattributed."""
+        self._put_later_ones()
         self._rows.digest(math.inf)
         for run in self._runs.values():
             if run.record is None or run.placeholder:
@@ -222,6 +248,7 @@ class Ingest:
 
     def digest(self) -> None:
         """Check, attribute and bucket the rows that have come since the last time."""
+        self._put_later_ones()
         self._rows.digest(self._clock)
         for run in self._runs.values():
             for sequence in run.forget(self._clock):
@@ -285,7 +312,7 @@ class Ingest:
         known = run.handles.get(arrived.seq)
         if known is not None and known.attributed:
             return
-        if not -_MOST <= arrived.seq <= _MOST:
+        if not -MOST_WHOLE <= arrived.seq <= MOST_WHOLE:
             self.broken_message(f"sequence {arrived.seq} of {run.engine}: no handle that a row could name")
             return
         degrees = arrived.temperature if math.isfinite(arrived.temperature) else None
@@ -299,7 +326,7 @@ class Ingest:
             self._writer.add(
                 "sequences", sequence, run.number, run.name_of(arrived.seq), arrived.request or None, ts,
                 workload, None if counted_as_came else arrived.workload, degrees,
-                min(max(arrived.prompt_tokens, 0), _MOST), arrived.disable_speculation, arrived.lane,
+                min(max(arrived.prompt_tokens, 0), MOST_WHOLE), arrived.disable_speculation, arrived.lane,
                 arrived.hint_error,
             )  # fmt: skip
         known = Known(sequence, workload, self._edges.temperature_label(degrees), frame)
@@ -308,7 +335,7 @@ class Ingest:
     def _finished(self, run: EngineRun, finish: FinishedSequence) -> None:
         known = run.handles.get(finish.seq)
         sequence = known.sequence if known is not None else None
-        ts, output_tokens = self._time(finish.ts), min(max(finish.output_tokens, 0), _MOST)
+        ts, output_tokens = self._time(finish.ts), min(max(finish.output_tokens, 0), MOST_WHOLE)
         self._writer.add("finishes", run.number, run.name_of(finish.seq), sequence, ts, finish.reason, output_tokens)
         run.leave(finish.seq, max(ts, self._clock))
         self._show_live(run)
@@ -360,7 +387,14 @@ class Ingest:
         if self._rows.pending >= DIGEST_ROWS:
             self.digest()
 
+    def _put_later_ones(self) -> None:
+        """Put the steps that came in blocks where those that came alone are."""
+        for run, steps, raw in self._later.take():
+            self._writer.add_all("steps", steps)
+            self._rows.put(run, raw)
+
     def _step(self, run: EngineRun, frame: int, step: PackedStep, matrix: Ints) -> None:
+        self._put_later_ones()
         number, self._next_step = self._next_step, self._next_step + 1
         ts = round(step.ts, 6)
         self._clock = max(self._clock, ts)
@@ -383,10 +417,10 @@ def _sane(step: PackedStep) -> bool:
     whole = (step.step, step.running, step.waiting, step.prefill_tokens, step.policy, step.count)
     return (
         0 < step.ts < LATEST
-        and 0 <= step.duration_ms < 1e9
-        and all(0 <= value <= _MOST for value in whole)
-        and 0 <= step.k_verify < 2**16
-        and 0 <= step.k_draft < 2**16
+        and 0 <= step.duration_ms < LONGEST_MS
+        and all(0 <= value <= MOST_WHOLE for value in whole)
+        and 0 <= step.k_verify <= MOST_K
+        and 0 <= step.k_draft <= MOST_K
     )
 
 

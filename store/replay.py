@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,8 @@ from store.ingest import Ingest
 from store.judge.settings import JudgeSettings
 from store.judging import judge_all
 from store.report import report
-from store.source import FLUSH_ROWS
-from store.trace import TraceNotes, read_records
+from store.source import take_in
+from store.trace import Steps, read_pieces
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
@@ -48,23 +49,41 @@ def replay_headless(
     """
     if speed is not None and not speed > 0:
         raise ValueError(f"speed: must be more than 0, or max, not {speed}")
-    notes = TraceNotes()
-    with Store.memory() as store:
-        ingest = Ingest(store)
-        clock: float | None = None
-        for record in read_records(path, notes):
-            if clock is None and isinstance(record, StepRecord):
-                clock = record.ts - record.duration_ms / 1000
-            if speed is not None and clock is not None and record.ts > clock:
-                sleep((record.ts - clock) / speed)
-                clock = record.ts
-            ingest.record(record)
-            if ingest.buffered_rows >= FLUSH_ROWS:
-                ingest.flush()
-            if on_progress is not None:
-                on_progress(record.ts)
-        for line in notes.lines():
-            ingest.note(line)
-        ingest.close()
+    pace = None if speed is None and on_progress is None else _Pace(_start(path), speed, on_progress, sleep)
+    with Store.for_trace(path) as store:
+        take_in(path, Ingest(store), pace=pace)
         judge_all(store.connection, settings)
         return ReplayResult(report(store.connection, source=str(path)), history(store.connection).alerts)
+
+
+class _Pace:
+    """Waits until a record's time has come, from the start of the first step on."""
+
+    def __init__(
+        self,
+        start: float,
+        speed: float | None,
+        on_progress: Callable[[float], None] | None,
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._clock = start
+        self._speed = speed
+        self._on_progress = on_progress
+        self._sleep = sleep
+
+    def __call__(self, ts: float) -> None:
+        if self._speed is not None and ts > self._clock:
+            self._sleep((ts - self._clock) / self._speed)
+            self._clock = ts
+        if self._on_progress is not None:
+            self._on_progress(ts)
+
+
+def _start(path: str | Path) -> float:
+    """When the first step began, Unix seconds; infinity where there is none. Raises TraceError."""
+    for piece in read_pieces(path):
+        if isinstance(piece, Steps):
+            return piece.block.times[piece.start] - float(piece.block.duration_ms[piece.start]) / 1000
+        if isinstance(piece, StepRecord):
+            return piece.ts - piece.duration_ms / 1000
+    return math.inf

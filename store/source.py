@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
+from engine.records import Record
 from store.database import Store, StoreError
 from store.ingest import Ingest
 from store.judge.settings import JudgeSettings
 from store.judging import judge_all
-from store.trace import TraceNotes, read_records
+from store.trace import Steps, TraceNotes, read_pieces
 
 
 def is_database(path: Path) -> bool:
@@ -29,12 +31,12 @@ def open_source(path: str | Path, settings: JudgeSettings | None = None) -> Stor
     """
     path = Path(path)
     if path.is_dir():
-        raise StoreError(f"{path}: a folder; name a .duckdb file or a trace (.jsonl, .jsonl.zst)")
+        raise StoreError(f"{path}: a folder; name a .duckdb file or a trace (.jsonl, .jsonl.zst, .parquet)")
     if not path.exists():
         raise StoreError(f"{path}: no such file")
     if is_database(path):
         return Store.open(path, create=False, read_only=True)
-    store = Store.memory()
+    store = Store.for_trace(path)
     try:
         take_in(path, Ingest(store))
         judge_all(store.connection, settings)
@@ -62,23 +64,70 @@ def take_in(
         TraceError: it can't be read.
     """
     notes = TraceNotes()
-    clock = due = -math.inf
-    for record in read_records(path, notes):
-        if pace is not None:
-            pace(record.ts)
-        ingest.record(record)
-        clock = max(clock, record.ts)
-        if ingest.buffered_rows >= FLUSH_ROWS or clock >= due:
-            ingest.flush()
-            due = clock + FLUSH_RECORD_SECONDS
-            if flushed is not None:
-                flushed(clock)
-    for line in notes.lines():
+    take_in_pieces(read_pieces(path, notes), ingest, pace=pace, flushed=flushed, notes=notes)
+
+
+def take_in_pieces(
+    pieces: Iterable[Record | Steps],
+    ingest: Ingest,
+    *,
+    pace: Callable[[float], None] | None = None,
+    flushed: Callable[[float], None] | None = None,
+    notes: TraceNotes | None = None,
+) -> None:
+    """The same with what `read_pieces` gives, or a part of it. Raises what `pieces` raises."""
+    intake = _Intake(ingest, pace, flushed)
+    for piece in pieces:
+        if isinstance(piece, Steps):
+            intake.steps(piece)
+        else:
+            intake.record(piece)
+    for line in notes.lines() if notes is not None else ():
         ingest.note(line)
     ingest.close()
     if flushed is not None:
-        flushed(clock)
+        flushed(intake.clock)
 
 
-FLUSH_ROWS = 500_000
-FLUSH_RECORD_SECONDS = 600.0
+class _Intake:
+    """Hands records on, and has them stored in good time."""
+
+    def __init__(
+        self, ingest: Ingest, pace: Callable[[float], None] | None, flushed: Callable[[float], None] | None
+    ) -> None:
+        self._ingest = ingest
+        self._pace = pace
+        self._flushed = flushed
+        self.clock = self._due = -math.inf
+
+    def record(self, record: Record) -> None:
+        if self._pace is not None:
+            self._pace(record.ts)
+        self._ingest.record(record)
+        self._came_to(record.ts)
+
+    def steps(self, steps: Steps) -> None:
+        """The same moments to store at as if each step came alone."""
+        block, place, _ = steps
+        while place < steps.stop:
+            if self._pace is not None:
+                self._pace(block.times[place])
+                stop = place + 1
+            else:
+                room = FLUSH_ROWS - self._ingest.buffered_rows
+                stop = block.reaching(place, steps.stop, room, self._due)
+            stop = self._ingest.steps(block, place, stop)
+            self._came_to(max(block.times[place:stop]))
+            place = stop
+
+    def _came_to(self, ts: float) -> None:
+        self.clock = max(self.clock, ts)
+        if self._ingest.buffered_rows >= FLUSH_ROWS or self.clock >= self._due:
+            self._ingest.flush()
+            self._due = self.clock + FLUSH_RECORD_SECONDS
+            if self._flushed is not None:
+                self._flushed(self.clock)
+
+
+FLUSH_ROWS: Final = 500_000
+FLUSH_RECORD_SECONDS: Final = 600.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import duckdb
@@ -78,6 +78,10 @@ class Writer:
     def add(self, table: str, *values: Any) -> None:
         """Buffer one record; `values` in the order of the table's columns."""
         self._records[table].append(values)
+
+    def add_all(self, table: str, records: Iterable[tuple[Any, ...]]) -> None:
+        """Buffer many."""
+        self._records[table].extend(records)
 
     def add_rows(self, batch: RowBatch) -> None:
         self._batches.append(batch)

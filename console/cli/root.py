@@ -22,7 +22,7 @@ COMMANDS = {
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
     "alerts": Lazy("console.cli.alerts", "alerts", "What the judge found in the station, a store or a trace."),
     "replay": Lazy("console.cli.replay", "replay", "Replay a trace under a virtual clock."),
-    "trace": Lazy("console.cli.trace", "trace", "Trace files: info."),
+    "trace": Lazy("console.cli.trace", "trace", "Trace files: record, info, convert, cut."),
     "export": Lazy(
         "console.cli.export", "export", "Write a store, trace, Parquet folder or CSV, also while recording."
     ),

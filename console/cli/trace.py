@@ -9,7 +9,9 @@ trace = LazyGroup(
     lazy={
         "info": Lazy("console.cli.trace_info", "info", "What a trace holds: engines, span, counts."),
         "record": Lazy("console.cli.trace_record", "record", "Record the running station from now on."),
+        "convert": Lazy("console.cli.trace_convert", "convert", "Write a trace in another form."),
+        "cut": Lazy("console.cli.trace_cut", "cut", "Write a part of a trace: a stretch of time, a bucket, sequences."),
     },
-    help="Trace files (.jsonl, .jsonl.zst).",
+    help="Trace files (.jsonl, .jsonl.zst, .parquet).",
     epilog="Example: specdeck trace info run.jsonl.zst",
 )

@@ -1,0 +1,68 @@
+"""`specdeck trace convert` and `cut`."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from console.cli.outcomes import BadInput
+from console.cli.root import root
+from console.cli.spans import parse_time_in
+
+DEMO = str(Path(__file__).parents[2] / "sample_traces" / "demo.jsonl.zst")
+
+
+def test_convert_goes_through_every_form_and_back(tmp_path: Path) -> None:
+    before = DEMO
+    for name in ("t.parquet", "t.duckdb", "t.jsonl", "t.jsonl.zst"):
+        ran = CliRunner().invoke(root, ["trace", "convert", before, str(tmp_path / name), "--json"])
+        assert ran.exit_code == 0, ran.stderr
+        assert json.loads(ran.stdout)["path"] == str(tmp_path / name)
+        before = str(tmp_path / name)
+    assert Path(before).read_bytes() == Path(DEMO).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["convert", DEMO, DEMO], "exists; choose another name"),
+        (["convert", DEMO, "x.txt"], "name it .jsonl, .jsonl.zst, .parquet, .duckdb"),
+        (["convert", DEMO, "nowhere/x.jsonl"], "there is no folder nowhere"),
+        (["convert", __file__, "x.jsonl"], "not a JSON object"),
+        (["cut", DEMO, "x.jsonl"], "nothing is chosen"),
+        (["cut", DEMO, "x.jsonl", "--from", "soon"], "no moment: write Unix seconds, 2026-11-29T18:00, 18:00 or +10m"),
+        (["cut", DEMO, "x.jsonl", "--from", "+60s", "--to", "+30s"], "--from +60s is not before --to +30s"),
+        (["cut", DEMO, "x.jsonl", "--context", "0-511"], "none of 0-512, 512-2048"),
+        (["cut", DEMO, "x.jsonl", "--workload", "nobody"], "it has no step of what was chosen"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], what: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(root, ["trace", *arguments])
+    assert ran.exit_code == 2
+    assert what in ran.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_cut_takes_times_from_the_start(tmp_path: Path) -> None:
+    out = tmp_path / "cut.parquet"
+    assert CliRunner().invoke(root, ["trace", "cut", DEMO, str(out), "--from", "+60s", "--to", "+90s"]).exit_code == 0
+    info = json.loads(CliRunner().invoke(root, ["trace", "info", str(out), "--json"]).stdout)
+    assert 0 < info["steps"] < 2005
+
+
+def test_times_of_day_are_of_the_day_on_which_the_trace_starts() -> None:
+    start = datetime(2026, 11, 29, 22, 30, 20).timestamp()
+    assert parse_time_in("23:00", start) == datetime(2026, 11, 29, 23, 0).timestamp()
+    assert parse_time_in("22:30", start) == datetime(2026, 11, 29, 22, 30).timestamp()
+    assert parse_time_in("1:15:30", start) == datetime(2026, 11, 30, 1, 15, 30).timestamp()
+    assert parse_time_in("+2m", start) == start + 120
+    assert parse_time_in("2026-11-29T22:31", start) == datetime(2026, 11, 29, 22, 31).timestamp()
+    with pytest.raises(BadInput, match="no time of day"):
+        parse_time_in("25:00", start)
