@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 import numpy as np
@@ -79,24 +79,29 @@ class _Known:
         return self._model
 
 
+class KnownBefore(NamedTuple):
+    """What another store knew that this one goes on from."""
+
+    up_to: float = 0.0
+    """Unix seconds."""
+    models: Mapping[Runner, StepModel] = {}
+    """Those that were made before then: they hold until the next are made."""
+    started: Mapping[Runner, float] = {}
+    """First starts, Unix seconds."""
+
+
 class JudgedModels:
-    """Models by engine and moment; to go forward is cheap.
+    """Models by engine and moment; to go forward is cheap."""
 
-    Args:
-        given: models that hold at moments before `since`, Unix seconds, where another store knew more.
-    """
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, given: Mapping[Runner, StepModel] | None = None, since: float = 0.0
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, before: KnownBefore | None = None) -> None:
         self._connection = connection
-        self._given = given or {}
-        self._since = since
+        self._before = before or KnownBefore()
         self._known: dict[Runner, _Known] = {}
 
     def refresh(self) -> None:
         """Learn of the engines that were started since the last time."""
-        for runner, (started, runs) in started_runs(self._connection).items():
+        for runner, (began, runs) in started_runs(self._connection).items():
+            started = min(began, self._before.started.get(runner, began))
             if runner not in self._known or self._known[runner].started != started:
                 self._known[runner] = _Known(self._connection, started)
             self._known[runner].runs = runs
@@ -107,7 +112,11 @@ class JudgedModels:
         if known is None:
             return None
         boundary = refitted(known.started, ts)
-        return self._given.get(runner) if boundary < self._since else known.model(boundary)
+        return self._before.models.get(runner) if boundary < self._before.up_to else known.model(boundary)
+
+    def started(self, runner: Runner) -> float:
+        """Its first start, Unix seconds."""
+        return self._known[runner].started
 
     def in_force(self, ts: float) -> dict[Runner, StepModel]:
         """Those of all engines at a moment."""

@@ -127,7 +127,7 @@ class Judging:
         if state is not None:
             self._given = True
             self._settings = self._wanted or state.settings
-            self._models = JudgedModels(self._connection, state.models(), state.up_to)
+            self._models = JudgedModels(self._connection, state.known())
         found = first_row(self._connection, "SELECT up_to, state FROM judge")
         if found is None and state is not None:
             begin_with(self._connection, state)

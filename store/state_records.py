@@ -21,7 +21,7 @@ from store.judge.arrays import packed, unpacked
 from store.judge.memory import read_memory
 from store.judge.settings import JudgeSettings
 from store.judge_kept import pack
-from store.judged_models import started_runs
+from store.judged_models import KnownBefore, started_runs
 from store.levels import COARSEST
 from store.load import Runner
 from store.sql import first_row, only_row
@@ -44,12 +44,14 @@ class EngineModel(msgspec.Struct):
 class EngineTimes(msgspec.Struct):
     engine: str
     model_version: str
+    started: float
+    """Its first start, Unix seconds."""
     columns: list[npt.NDArray[np.integer]]
     """Those of `Counted`, each in as few bytes as it needs."""
 
     @classmethod
-    def of(cls, runner: Runner, counted: Counted) -> EngineTimes:
-        return cls(*runner, [_narrow(column) for column in counted.T])
+    def of(cls, runner: Runner, started: float, counted: Counted) -> EngineTimes:
+        return cls(*runner, started, [_narrow(column) for column in counted.T])
 
     def counted(self) -> Counted:
         """
@@ -81,8 +83,12 @@ class State(msgspec.Struct, kw_only=True):
     sequences: dict[int, tuple[str, str]]
     """Those that go on: their number in `judge` → engine and name in the trace."""
 
-    def models(self) -> dict[Runner, StepModel]:
-        return {Runner(one.engine, one.model_version): one.model for one in self.in_force}
+    def known(self) -> KnownBefore:
+        return KnownBefore(
+            self.up_to,
+            {Runner(one.engine, one.model_version): one.model for one in self.in_force},
+            {Runner(one.engine, one.model_version): one.started for one in self.times},
+        )
 
 
 def packed_state(state: State) -> dict[str, Any]:

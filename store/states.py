@@ -31,14 +31,14 @@ def make_state(judging: Judging, connection: duckdb.DuckDBPyConnection, ts: floa
     up_to = judging.up_to or _beginning(connection, ts)
     if up_to > ts:
         raise ValueError(f"the judge has come to {up_to}, past {ts}: what it knew then is gone")
-    memory = judging.judge.state()
+    memory, models = judging.judge.state(), judging.models
     return StateRecord(up_to, packed_state(State(
         up_to=up_to,
         settings=judging.settings,
         judge=memory,
-        in_force=[EngineModel(*runner, model) for runner, model in judging.models.in_force(up_to).items()],
+        in_force=[EngineModel(*runner, model) for runner, model in models.in_force(up_to).items()],
         times=[
-            EngineTimes.of(runner, CountedBefore(connection).to(runs, up_to))
+            EngineTimes.of(runner, models.started(runner), CountedBefore(connection).to(runs, up_to))
             for runner, (_, runs) in started_runs(connection).items()
         ],
         sequences=open_sequences(connection, up_to),

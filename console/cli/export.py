@@ -22,6 +22,9 @@ def export(paths: tuple[str, ...], kind: str | None) -> None:
     """Write SOURCE (`live` by default) to OUT: .duckdb, .jsonl, .jsonl.zst, .csv (one line a row), or, where OUT has no
     ending, a folder of Parquet files.
 
+    A trace of a station that has removed its oldest steps begins unknowing: `specdeck trace record` and `cut` write one
+    that begins with what the judge knew.
+
     Prints the path that was written.
     """
     from pathlib import Path

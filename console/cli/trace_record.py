@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from console.cli.outcomes import BadInput, say
+from console.cli.outcomes import BadInput, CheckFailed, say
 
 if TYPE_CHECKING:
     from engine.records import StateRecord
@@ -25,7 +26,7 @@ _LONGEST: Final = 86_400.0
     "--for", "span", default=None, metavar="TIME", help="End after 30s, 10m, 2h, at most 1d. Default: ctrl+c."
 )
 def record(out: str, span: str | None) -> None:
-    """Record the running station from now on into OUT (.jsonl or .jsonl.zst), until ctrl+c or for a TIME.
+    """Record the running station from now on into OUT (.jsonl, .jsonl.zst or .parquet), until ctrl+c or for a TIME.
 
     The trace begins with what the station's judge knows, at most half a minute ago, so that a replay judges like the
     station. Prompts and answers are never in it. Nothing is written before the end: killed earlier, this leaves nothing
@@ -46,14 +47,35 @@ def record(out: str, span: str | None) -> None:
     say(_begun(state, target, span))
     _wait(seconds)
     say(f"writing {target.name}")
-    params = ExportParams(path=str(target), kind="jsonl", state=state)
-    click.echo(ask("export", str, params, seconds=_EXPORT_SECONDS))
+    with _written(target) as lines:
+        ask("export", str, ExportParams(path=str(lines), kind="jsonl", state=state), seconds=_EXPORT_SECONDS)
+    click.echo(str(target))
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[Path]:
+    """The file that the station writes: `target`, or one beside it that becomes it."""
+    if not target.name.endswith(".parquet"):
+        yield target
+        return
+    import tempfile
+
+    from store.database import StoreError
+    from store.trace.convert import convert
+
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        lines = Path(folder) / "recorded.jsonl.zst"
+        yield lines
+        try:
+            convert(lines, target)
+        except StoreError as error:
+            raise CheckFailed(str(error)) from error
 
 
 def _target(out: str) -> Path:
     target = Path(out).absolute()
-    if not target.name.endswith((".jsonl", ".jsonl.zst")):
-        raise BadInput(f"{out}: a recording is a trace; name it .jsonl or .jsonl.zst")
+    if not target.name.endswith((".jsonl", ".jsonl.zst", ".parquet")):
+        raise BadInput(f"{out}: a recording is a trace; name it .jsonl, .jsonl.zst or .parquet")
     if target.exists():
         raise BadInput(f"{out} is there already: choose another name or remove it")
     if not target.parent.is_dir():

@@ -62,7 +62,8 @@ class AcceptanceMemory(msgspec.Struct):
         new = RENUMBERED | np.arange(len(old), dtype=np.int64)
         for place, number in enumerate(old.tolist()):
             new[place] = (numbers or {}).get(number, new[place])
-        for memory in (self, *self.scales):
+        memories: list[AcceptanceMemory | ScaleMemory] = [self, *self.scales]
+        for memory in memories:
             pairs = collapsed([Pairs(with_sequences(memory.key, old, new), memory.under, memory.over)])
             memory.key, memory.under, memory.over = pairs.key, pairs.under, pairs.over
         for scale in self.scales:

@@ -43,7 +43,9 @@ def blocks(path: Path, notes: TraceNotes) -> Iterator[Entry]:
         for group in range(file.num_row_groups):
             with _explained(path):
                 table = file.read_row_group(group, columns=SCHEMA.names, use_threads=False).combine_chunks()
-            yield from _Group(path, number, table).entries(notes)
+                table.validate(full=True)  # pages have checksums, what says where they are has none
+                entries = list(_Group(path, number, table).entries(notes))
+            yield from entries
             number += len(table)
 
 
@@ -51,7 +53,9 @@ def blocks(path: Path, notes: TraceNotes) -> Iterator[Entry]:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+    except TraceError:
+        raise
+    except Exception as error:  # whatever Arrow and numpy make of it
         what = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         why = "it is cut off or damaged; copy it again, or have it made anew"
         raise TraceError(path, None, f"a Parquet file that can't be read: {what}: {why}") from error

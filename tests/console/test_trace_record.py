@@ -17,7 +17,8 @@ from console.station import queries
 from console.station.recorder import Received, Recorder, open_recorder
 from engine.frames import Announcement, Frame
 from engine.records import StateRecord, StepRecord
-from store.trace import read_records
+from store.trace import TraceWriter, read_records
+from tests.store.builders import engine
 from tests.store.station_days import START, day
 
 
@@ -75,6 +76,24 @@ def test_it_is_written_when_the_time_is_over_or_at_ctrl_c(
     assert (result.exit_code, result.stdout) == (0, f"{out}\n")
     assert [method for method, _ in asked] == ["trace_state", "waited", "export"]
     assert asked[2][1].state == StateRecord(START, {"version": 1})
+
+
+def test_a_compact_recording_is_made_of_what_the_station_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def ask(method: str, kind: type, params: Any = None, *, seconds: float = 0.0) -> Any:
+        if method == "trace_state":
+            return StateRecord(START, {"version": 1})
+        with TraceWriter(params.path) as writer:
+            for record in (engine(START), params.state):
+                writer.write(record)
+        return params.path
+
+    monkeypatch.setattr("console.cli.station.ask", ask)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    out = tmp_path / "run.parquet"
+    result = CliRunner().invoke(root, ["trace", "record", str(out), "--for", "10s"])
+    assert (result.exit_code, result.stdout) == (0, f"{out}\n")
+    assert list(read_records(out)) == [engine(START), StateRecord(START, {"version": 1})]
+    assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.parametrize(

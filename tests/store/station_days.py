@@ -32,7 +32,7 @@ def day(minutes: int, seed: int = 1) -> Iterator[tuple[float, Message]]:
     """Messages with the record time at which they come. Drafts cost more than they save until 3/5 of the time, then
     they pay; at 2/5 frames are lost, at 4/5 the engine is killed and comes back with another drafter."""
     random = np.random.default_rng(seed)
-    policies = {"configured": ADAPTIVE, "resolved": ADAPTIVE}
+    policies: dict[str, Any] = {"configured": ADAPTIVE, "resolved": ADAPTIVE}
     boot, number, handle, alive = "b1", 0, 0, list[ArrivedSequence]()
     yield START, announcement(ts=START, boot=boot, **policies)
     total = round(minutes * 60 / STEP_SECONDS)

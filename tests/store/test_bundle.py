@@ -311,7 +311,8 @@ def test_the_report_of_the_cut_is_that_of_the_same_window(recorded: Store, tmp_p
     whole = report(recorded.connection, source="x", window=30)
     export(recorded.connection, tmp_path / "cut.jsonl", since=T0 + 70)
     with open_source(tmp_path / "cut.jsonl") as cut:
-        assert report(cut.connection, source="x") == whole
+        again = report(cut.connection, source="x")
+    assert msgspec.structs.replace(again, notes=[]) == whole  # a note says that its state is none a judge can read
     info = trace_info(tmp_path / "cut.jsonl")
     assert info.end == T0 + 100
     assert info.start == T0 + 1, "the arrival of the sequence that goes on, not the control that is older"

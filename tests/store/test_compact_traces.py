@@ -67,28 +67,46 @@ def test_every_form_is_taken_in_as_record_by_record(
     tmp_path_factory: pytest.TempPathFactory, records: list[Record]
 ) -> None:
     folder = tmp_path_factory.mktemp("taken-in")
-    expected = tables(lambda ingest: one_by_one(write(folder / "t.jsonl", records), ingest))
-    for name in ("t.jsonl", "t.parquet"):
-        path = write(folder / name, records)
-        assert tables(lambda ingest, path=path: take_in(path, ingest)) == expected
+    expected = tables(one_by_one, write(folder / "t.jsonl", records))
+    assert tables(at_once, folder / "t.jsonl") == expected
+    assert tables(at_once, write(folder / "t.parquet", records)) == expected
+    assert tables(paced, folder / "t.parquet") == expected
 
 
-def one_by_one(path: Path, ingest: Ingest) -> None:
-    """What `take_in` does, in the plainest way."""
+def one_by_one(path: Path, ingest: Ingest) -> list[float]:
+    """What `take_in` does, in the plainest way; the moments at which all before was stored."""
     due = clock = float("-inf")
+    flushed = []
     for record in read_records(path):
         ingest.record(record)
         clock = max(clock, record.ts)
         if ingest.buffered_rows >= source.FLUSH_ROWS or clock >= due:
             ingest.flush()
             due = clock + source.FLUSH_RECORD_SECONDS
+            flushed.append(clock)
     ingest.close()
+    return [*flushed, clock]
 
 
-def tables(fill: Callable[[Ingest], None]) -> dict[str, list[tuple[object, ...]]]:
+def at_once(path: Path, ingest: Ingest) -> list[float]:
+    flushed: list[float] = []
+    take_in(path, ingest, flushed=flushed.append)
+    return flushed
+
+
+def paced(path: Path, ingest: Ingest) -> list[float]:
+    """One record at a time, each told of before it is taken in."""
+    flushed: list[float] = []
+    told: list[float] = []
+    take_in(path, ingest, pace=told.append, flushed=flushed.append)
+    assert told == [record.ts for record in read_records(path)]
+    return flushed
+
+
+def tables(fill: Callable[[Path, Ingest], list[float]], path: Path) -> dict[str, list[tuple[object, ...]]]:
     with Store.memory() as made:
-        fill(Ingest(made))
-        return {
+        flushed: list[tuple[object, ...]] = [(ts,) for ts in fill(path, Ingest(made))]
+        return {"flushed": flushed} | {
             name: made.connection.execute(f"FROM {name} ORDER BY ALL").fetchall() for name in TABLES if name != "meta"
         }
 
