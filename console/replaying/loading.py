@@ -50,12 +50,14 @@ class Loading:
         self._judging = Judging(store.cursor(), settings)
         self._stopping = False
         self._early: list[float] = []
+        self._share = 0.0
         self._thread = threading.Thread(target=self._run, name="loading", daemon=True)
 
     @property
     def share(self) -> float:
         """How much of the file was read, 0 to 1."""
-        return 1.0 if self.complete else read_share(self._path)
+        self._share = 1.0 if self.complete else max(self._share, read_share(self._path))  # closed, it can't be told
+        return self._share
 
     @property
     def rows(self) -> int:
