@@ -11,9 +11,8 @@ from console.feed.messages import AlertView, BucketView, EngineView, LossView
 from console.picturing.alert_views import alert_views
 from console.picturing.bucket_views import BucketViews, as_feed
 from console.replaying.alerts_then import alerts_then
-from console.replaying.policy_then import PolicyThen, policy_then
+from console.replaying.policy_then import PolicyThen
 from console.replaying.timeline import Timeline
-from engine.records import PolicyMode
 from store.buckets import CALIBRATION, UNATTRIBUTED
 from store.engine_loads import EngineLoad
 from store.figures import Figures
@@ -22,8 +21,6 @@ from store.moments import StartedEngine, dark_engines, losses, started_engines
 from store.resolved import resolved_by
 from store.still_windows import StillWindows
 from store.windows import LiveWindows
-
-_OFF = PolicyMode(mode="off")
 
 
 class Picture(NamedTuple):
@@ -49,8 +46,7 @@ def picture_of(
 ) -> Picture:
     """`windows` stand at `ts`, Unix seconds of the record; the judge had come to `judged`."""
     engines = started_engines(connection, ts)
-    configured = engines[0].record.configured if engines else _OFF
-    policy = policy_then(timeline.controls, configured, ts)
+    policy = timeline.policy.at(ts)
     running: dict[str, int] = {}
     for one in engines:
         for workload, count in live_sequences(connection, one.run, ts).items():

@@ -16,7 +16,7 @@ from console.replaying.marks import thinned
 from console.replaying.moving import FEW_ROWS, Moving
 from console.replaying.opened import Opened
 from console.replaying.picture import Picture, picture_of
-from console.replaying.timeline import EVENTS_SHOWN, Timeline
+from console.replaying.timeline import Timeline
 from engine.records import PolicyMode
 from store.figures import BucketKey
 from store.levels import FINEST
@@ -121,7 +121,7 @@ class Player:
             ts = self.now()
             self._moving.to(ts)
             points = self._moving.windows.series(key, params.seconds, params.points, ts)
-            marks = self._timeline.events_until(ts, ts - params.seconds)
+            marks = self._timeline.events_since(ts - params.seconds, ts)
         width = points[1].ts - points[0].ts if len(points) > 1 else params.seconds
         return Series(key=key, cell_seconds=width, points=points, marks=marks)
 
@@ -195,7 +195,7 @@ class Player:
             total=shown.total,
             buckets=shown.buckets,
             alerts=[*_broken(opened.error, ts), *shown.alerts],
-            events=self._timeline.events_until(ts)[-EVENTS_SHOWN:],
+            events=self._timeline.last_events(ts),
             tokens_per_second=shown.tokens_per_second,
             running=sum(engine.running or 0 for engine in shown.engines),
             waiting=sum(engine.waiting or 0 for engine in shown.engines),
