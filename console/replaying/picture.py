@@ -26,6 +26,7 @@ from store.windows import LiveWindows
 class Picture(NamedTuple):
     """All but what depends on the replay itself."""
 
+    ts: float
     policy: PolicyThen
     engines: list[EngineView]
     running_by_workload: dict[str, int]
@@ -54,6 +55,7 @@ def picture_of(
                 continue
             running[workload] = running.get(workload, 0) + count
     return Picture(
+        ts=ts,
         policy=policy,
         engines=list(_engines(engines, windows, policy, dark_engines(connection, ts), ts)),
         running_by_workload=running,
