@@ -111,6 +111,8 @@ class Player:
                 self._moving.to(ts, self._ahead())
                 self._shown = self._picture(ts)
             self._number += 1
+            if self.opened.loading is not None:
+                self.opened.loading.seen.set()
             shown_by = Station(self.id, self._number, self._started)
             snapshot = snapshot_of(self._shown, shown_by, self.view(), self.opened, self._timeline.last_events(ts))
             self._pace(time.perf_counter() - began)
