@@ -12,7 +12,7 @@ from typing import Final
 
 import duckdb
 
-from console.replaying.read_share import read_share
+from console.replaying.read_share import read_share, records_in
 from engine.records import Record
 from store.database import Store, StoreError
 from store.ingest import Ingest
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 EARLY_SECONDS: Final = (0.2, 0.7, 2.0, 4.0)
 """So long after the beginning what was read is flushed besides: one can look at it at once."""
+FIRST_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 5.0
 
 
@@ -50,12 +51,21 @@ class Loading:
         self._judging = Judging(store.cursor(), settings)
         self._stopping = False
         self._early: list[float] = []
+        self._share = 0.0
+        self._taken = 0
+        self._records: int | None = None
+        self.seen = threading.Event()
+        """Somebody has shown a first part of it."""
         self._thread = threading.Thread(target=self._run, name="loading", daemon=True)
 
     @property
     def share(self) -> float:
         """How much of the file was read, 0 to 1."""
-        return 1.0 if self.complete else read_share(self._path)
+        if self.complete:
+            return 1.0
+        taken = self._taken / self._records if self._records else read_share(self._path)
+        self._share = min(1.0, max(self._share, taken))  # of a file that is closed by now nothing can be told
+        return self._share
 
     @property
     def rows(self) -> int:
@@ -89,6 +99,7 @@ class Loading:
 
     def _take_in(self) -> None:
         """What comes before a fault is kept."""
+        self._records = records_in(self._path)
         notes = TraceNotes()
         pieces = self._watched(read_pieces(self._path, notes))
         try:
@@ -102,10 +113,12 @@ class Loading:
         for piece in pieces:
             if self._stopping:
                 raise _Stopped
-            if self._early and time.monotonic() >= self._early[0]:
+            self._taken += piece.stop - piece.start if isinstance(piece, Steps) else 1
+            if self._early and time.monotonic() >= self._early[0] and self._ingest.buffered_rows:
                 del self._early[0]
                 self._ingest.flush()
                 self._changed()
+                self.seen.wait(FIRST_SECONDS)  # else the first picture would have to share the CPU with this
             yield piece
 
     def _flushed(self, ts: float) -> None:

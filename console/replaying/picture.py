@@ -11,9 +11,8 @@ from console.feed.messages import AlertView, BucketView, EngineView, LossView
 from console.picturing.alert_views import alert_views
 from console.picturing.bucket_views import BucketViews, as_feed
 from console.replaying.alerts_then import alerts_then
-from console.replaying.policy_then import PolicyThen, policy_then
+from console.replaying.policy_then import PolicyThen
 from console.replaying.timeline import Timeline
-from engine.records import PolicyMode
 from store.buckets import CALIBRATION, UNATTRIBUTED
 from store.engine_loads import EngineLoad
 from store.figures import Figures
@@ -23,12 +22,11 @@ from store.resolved import resolved_by
 from store.still_windows import StillWindows
 from store.windows import LiveWindows
 
-_OFF = PolicyMode(mode="off")
-
 
 class Picture(NamedTuple):
     """All but what depends on the replay itself."""
 
+    ts: float
     policy: PolicyThen
     engines: list[EngineView]
     running_by_workload: dict[str, int]
@@ -49,8 +47,7 @@ def picture_of(
 ) -> Picture:
     """`windows` stand at `ts`, Unix seconds of the record; the judge had come to `judged`."""
     engines = started_engines(connection, ts)
-    configured = engines[0].record.configured if engines else _OFF
-    policy = policy_then(timeline.controls, configured, ts)
+    policy = timeline.policy.at(ts)
     running: dict[str, int] = {}
     for one in engines:
         for workload, count in live_sequences(connection, one.run, ts).items():
@@ -58,6 +55,7 @@ def picture_of(
                 continue
             running[workload] = running.get(workload, 0) + count
     return Picture(
+        ts=ts,
         policy=policy,
         engines=list(_engines(engines, windows, policy, dark_engines(connection, ts), ts)),
         running_by_workload=running,

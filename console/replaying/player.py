@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from console.feed.messages import AlertView, ReplayMark, ReplayView, Series, Snapshot, StoreView
+from console.feed.messages import ReplayMark, ReplayView, Series, Snapshot
 from console.feed.protocol import SeriesParams
 from console.picturing.bucket_views import BucketViews
 from console.replaying.clock import Clock
@@ -16,8 +16,8 @@ from console.replaying.marks import thinned
 from console.replaying.moving import FEW_ROWS, Moving
 from console.replaying.opened import Opened
 from console.replaying.picture import Picture, picture_of
-from console.replaying.timeline import EVENTS_SHOWN, Timeline
-from engine.records import PolicyMode
+from console.replaying.snapshots import Station, snapshot_of
+from console.replaying.timeline import Timeline
 from store.figures import BucketKey
 from store.levels import FINEST
 from store.moments import last_step_before, moment_of_work, recorded_span, told_notes
@@ -110,18 +110,23 @@ class Player:
             if self._shown is None or self._moving.ts != ts:  # else it is the same picture
                 self._moving.to(ts, self._ahead())
                 self._shown = self._picture(ts)
-            snapshot = self._snapshot(ts, self._shown)
+            self._number += 1
+            if self.opened.loading is not None:
+                self.opened.loading.seen.set()
+            shown_by = Station(self.id, self._number, self._started)
+            snapshot = snapshot_of(self._shown, shown_by, self.view(), self.opened, self._timeline.last_events(ts))
             self._pace(time.perf_counter() - began)
             return snapshot
 
     def series(self, params: SeriesParams) -> Series:
-        """The last stretch before the clock."""
+        """The last stretch before the clock; while it plays, before the picture that was shown last."""
         key = None if params.key is None else BucketKey(*params.key)
         with self._lock:
-            ts = self.now()
-            self._moving.to(ts)
+            if self._shown is None or not self.clock.playing:
+                self._moving.to(self.now())
+            ts = self._moving.ts
             points = self._moving.windows.series(key, params.seconds, params.points, ts)
-            marks = self._timeline.events_until(ts, ts - params.seconds)
+            marks = self._timeline.events_since(ts - params.seconds, ts)
         width = points[1].ts - points[0].ts if len(points) > 1 else params.seconds
         return Series(key=key, cell_seconds=width, points=points, marks=marks)
 
@@ -169,51 +174,3 @@ class Player:
         self._position = "" if last is None else f"step {last[1]} of {last[0]}"
         judged = ts if ts < self.clock.end else ts + FINEST.seconds  # the last cell is judged at its end
         return picture_of(ts, judged, self._moving.windows, self._views, self._timeline, self._connection)
-
-    def _snapshot(self, ts: float, shown: Picture) -> Snapshot:
-        self._number += 1
-        policy, opened = shown.policy.state, self.opened
-        return Snapshot(
-            station=self.id,
-            number=self._number,
-            ts=ts,
-            started=self._started,
-            source="replay",
-            replay=self.view(),
-            policy_version=policy.version if policy is not None else _executed_version(shown),
-            policy=policy.policy if policy is not None else _configured(shown),
-            cap=policy.cap if policy is not None else None,
-            fallback=policy is not None and policy.fallback,
-            workloads=shown.policy.workloads(shown.running_by_workload),
-            unconfirmed=shown.policy.unconfirmed(),
-            engines=shown.engines,
-            gateway=None,
-            store=StoreView(
-                str(opened.path), recording=False, rows=opened.rows, bytes=opened.bytes, error=opened.error
-            ),
-            loss=shown.loss,
-            total=shown.total,
-            buckets=shown.buckets,
-            alerts=[*_broken(opened.error, ts), *shown.alerts],
-            events=self._timeline.events_until(ts)[-EVENTS_SHOWN:],
-            tokens_per_second=shown.tokens_per_second,
-            running=sum(engine.running or 0 for engine in shown.engines),
-            waiting=sum(engine.waiting or 0 for engine in shown.engines),
-        )
-
-
-def _executed_version(shown: Picture) -> int | None:
-    """Where nothing is recorded of who set the policy."""
-    return max((engine.policy_applied for engine in shown.engines if engine.policy_applied is not None), default=None)
-
-
-def _configured(shown: Picture) -> PolicyMode | None:
-    return shown.engines[0].configured if shown.engines else None
-
-
-def _broken(error: str | None, ts: float) -> list[AlertView]:
-    """A trace that ends before its end."""
-    if error is None:
-        return []
-    text = f"the trace can't be read any further: {error}"
-    return [AlertView(kind="trace_broken", severity="critical", state="firing", text=text, started=ts)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,6 +16,7 @@ from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import ControlRecord, PolicyMode
 from store.control_history import SCORE
 
+EVERY: Final = 200
 _PLAIN: Final = WorkloadPolicy()
 
 
@@ -29,9 +32,9 @@ class Said(NamedTuple):
 class PolicyThen:
     """`state` is None until somebody has set a policy; `version` 0 until then."""
 
-    def __init__(self) -> None:
-        self.state: PolicyState | None = None
-        self._said: dict[str, Said] = {}
+    def __init__(self, before: PolicyThen | None = None) -> None:
+        self.state: PolicyState | None = None if before is None else before.state
+        self._said: dict[str, Said] = {} if before is None else dict(before._said)
 
     def follow(self, record: ControlRecord, configured: PolicyMode) -> None:
         """What holds after `record`. `configured`: the engine's, until a record says which mode holds."""
@@ -107,11 +110,23 @@ def _put(state: PolicyState, workload: str | None, after: dict[str, Any]) -> Pol
     return None
 
 
-def policy_then(controls: Iterable[ControlRecord], configured: PolicyMode, ts: float) -> PolicyThen:
-    """What held at `ts`, by `controls` in the order of time."""
-    found = PolicyThen()
-    for record in controls:
-        if record.ts > ts:
-            break
-        found.follow(record, configured)
-    return found
+class PolicyHistory:
+    """The policy at any moment: what held is kept every so many records, so that going anywhere follows few of them."""
+
+    def __init__(self, controls: Sequence[ControlRecord], configured: PolicyMode) -> None:
+        self._controls = controls
+        self._configured = configured
+        self._kept = [PolicyThen()]
+        for start in range(0, len(controls) - EVERY + 1, EVERY):
+            self._kept.append(self._followed(self._kept[-1], start, start + EVERY))
+
+    def at(self, ts: float) -> PolicyThen:
+        """What held at `ts`, Unix seconds."""
+        stop = bisect_right(self._controls, ts, key=attrgetter("ts"))
+        return self._followed(self._kept[stop // EVERY], stop // EVERY * EVERY, stop)
+
+    def _followed(self, before: PolicyThen, start: int, stop: int) -> PolicyThen:
+        found = PolicyThen(before)
+        for record in self._controls[start:stop]:
+            found.follow(record, self._configured)
+        return found

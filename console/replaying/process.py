@@ -20,6 +20,8 @@ from engine.sockets import Sockets
 from store.database import StoreError
 from store.judge.settings import JudgeSettings
 
+FAREWELL_SECONDS: Final = 0.1
+"""A console drops the answer to `stop` that it has not read when the connection ends."""
 LOOK_SECONDS: Final = 0.05
 """Until there is a first picture."""
 
@@ -66,6 +68,7 @@ class _Process:
         try:
             await self._publish(feed, player, first)
             await feed.drain()
+            await asyncio.sleep(FAREWELL_SECONDS)
         finally:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)

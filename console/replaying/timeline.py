@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final
@@ -12,7 +12,8 @@ import duckdb
 from console.feed.messages import Event, ReplayMark
 from console.picturing.history_text import action_text
 from console.replaying.marks import gap_text, marks
-from engine.records import ControlRecord
+from console.replaying.policy_then import PolicyHistory
+from engine.records import ControlRecord, EngineRecord, PolicyMode
 from store.alerts import all_alerts, read_remarks
 from store.control_history import SCORE, all_controls
 from store.judge.alerts import Alert
@@ -30,23 +31,32 @@ class Timeline:
         """In the order of time."""
         self.alerts: list[Alert] = all_alerts(connection)
         self.marks: list[ReplayMark] = marks(connection, self.controls, self.alerts)
-        self.events: list[Event] = sorted(_events(connection, self.controls), key=_TS)
+        starts = every_start(connection)
+        self.policy = PolicyHistory(self.controls, starts[0].configured if starts else PolicyMode(mode="off"))
+        self._events = sorted(_events(connection, self.controls, starts), key=_TS)
 
-    def events_until(self, ts: float, since: float = 0.0) -> list[Event]:
+    def events_since(self, since: float, ts: float) -> list[Event]:
         """Events in [since, ts], oldest first."""
-        return [event for event in self.events[: bisect_right(self.events, ts, key=_TS)] if event.ts >= since]
+        return self._events[bisect_left(self._events, since, key=_TS) : bisect_right(self._events, ts, key=_TS)]
+
+    def last_events(self, ts: float) -> list[Event]:
+        """The last ones by `ts`, oldest first."""
+        stop = bisect_right(self._events, ts, key=_TS)
+        return self._events[max(0, stop - EVENTS_SHOWN) : stop]
 
     def controls_until(self, ts: float) -> list[ControlRecord]:
         return self.controls[: bisect_right(self.controls, ts, key=_TS)]
 
 
-def _events(connection: duckdb.DuckDBPyConnection, controls: list[ControlRecord]) -> Iterator[Event]:
+def _events(
+    connection: duckdb.DuckDBPyConnection, controls: list[ControlRecord], starts: list[EngineRecord]
+) -> Iterator[Event]:
     """As a station tells them."""
     for record in controls:
         if record.action != SCORE:
             version = "" if record.policy is None else f", policy {record.policy}"
             yield Event(record.ts, "control", f"{action_text(record, record.ts)}{version}")
-    for engine in every_start(connection):
+    for engine in starts:
         version = f"{engine.target} · {engine.method} · vLLM {engine.vllm}"
         yield Event(engine.ts, "engine", f"{engine.engine} announced itself: {version}")
     for ts, name, lost, reason in connection.execute("SELECT ts, engine, frames_lost, reason FROM gaps").fetchall():

@@ -15,7 +15,7 @@ from console.replaying.alerts_then import alerts_then
 from console.replaying.marks import MARKS_A_KIND, neighbour, thinned
 from console.replaying.opened import opened
 from console.replaying.player import Player
-from console.replaying.policy_then import policy_then
+from console.replaying.policy_then import PolicyHistory
 from console.replaying.queries import alerts, export, policy_history
 from engine.records import ControlRecord, GapRecord, PolicyMode, Record
 from store.alerts import write_changes
@@ -47,7 +47,7 @@ CONTROLS = [
 
 
 def held(ts: float) -> Any:
-    return policy_then(CONTROLS, PolicyMode(mode="static", k=4), T0 + ts)
+    return PolicyHistory(CONTROLS, PolicyMode(mode="static", k=4)).at(T0 + ts)
 
 
 def test_the_policy_is_the_one_that_held_then() -> None:
@@ -58,6 +58,20 @@ def test_the_policy_is_the_one_that_held_then() -> None:
     assert lanes == {"code": "vanilla", "chat": "speculative"}
     (chat, _) = held(55).workloads({})
     assert (chat.fallback, chat.since, chat.why) == (True, T0 + 40, "chat brings nothing")
+
+
+def test_after_many_changes_the_policy_is_as_if_all_were_followed() -> None:
+    many = [control(n, "cap", {"cap": n - 1}, {"cap": n}, n) for n in range(1, 1000)]
+    history = PolicyHistory(many, PolicyMode(mode="off"))
+    assert [history.at(T0 + n).state.cap for n in (1, 199, 200, 201, 600, 999, 5000)] == [
+        1,
+        199,
+        200,
+        201,
+        600,
+        999,
+        999,
+    ]
 
 
 def test_a_raise_waits_to_be_confirmed_until_it_was() -> None:
