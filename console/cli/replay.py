@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from console.app.moment import Moment
 
 
-@click.command(
-    epilog="Examples: specdeck replay sample_traces/demo.jsonl.zst --speed 10;"
-    " specdeck replay sample_traces/demo.jsonl.zst --headless --json"
-)
+@click.command(epilog="Example: specdeck replay sample_traces/demo.jsonl.zst --speed 10 --at 40%")
 @click.argument("path", metavar="TRACE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--headless", is_flag=True, help="No console: run to the end and print the report.")
 @click.option("--speed", metavar="N|max", help="Times the recorded speed. Default: 1 in the console, max without one.")

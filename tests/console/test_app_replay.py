@@ -42,6 +42,10 @@ def bar(app: SpecdeckApp) -> str:
     return app.screen_stack[0].query_one(TimeBar).text
 
 
+def palette(app: SpecdeckApp) -> set[str]:
+    return {command.title for command in app.get_system_commands(app.screen)}
+
+
 ACTS: dict[str, tuple[str, dict[str, Any]]] = {
     "play": ("space", {"act": "pause"}),
     "step_on": (".", {"act": "step", "count": 1}),
@@ -83,6 +87,7 @@ async def test_without_a_replay_its_keys_are_no_keys() -> None:
         assert len(app.screen_stack) == 1
         assert not app._notifications
         assert "go to" not in text_on(app)
+        assert "go to" not in palette(app)
 
 
 async def test_the_bar_moves_before_the_replay_answers_and_stays_until_its_picture_is_there() -> None:
@@ -193,6 +198,8 @@ async def test_what_changes_an_engine_is_off_and_says_why() -> None:
             assert len(app.screen_stack) == 1
             assert key.isdigit() or any("changes no engine" in note.message for note in app._notifications), key
             assert "mode" not in app.screen.query_one("#keys").text
+        assert "go to" in palette(app)
+        assert not {"mode", "pause", "restart"} & palette(app)
         assert not {"policy_set", "policy_undo", "policy_confirm", "engine_restart"} & {
             asked for asked, _ in feed.asked
         }
@@ -336,3 +343,9 @@ async def test_a_replay_draws_at_every_size(size: tuple[int, int]) -> None:
             assert max(len(line) for line in shown) <= size[0]
             assert "REPLAY" in shown[0]
             assert "reading  40 %" in "\n".join(shown[-3:])
+
+
+async def test_a_terminal_too_small_for_a_replay_says_that_alone() -> None:
+    async with running(scenes.replayed(), size=(50, 12)) as (app, _, _):
+        assert "too small here" in text_on(app)
+        assert "●" not in text_on(app)
