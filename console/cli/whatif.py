@@ -26,7 +26,8 @@ def whatif(trace: str, policies: tuple[str, ...], start: str | None, end: str | 
     """What another policy would have done with the traffic of TRACE, a trace or a .duckdb.
 
     Walks the token positions that the record knows, step by step under the policy. What it can't know is filled in by
-    the acceptance of its bucket, and bounded.
+    the acceptance of its bucket, and bounded. The mode alone is asked for: cap, fallbacks and lanes that were in force
+    take no part, what requests asked for themselves does.
     """
     from console.cli.spans import parse_time
 

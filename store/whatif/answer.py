@@ -101,8 +101,8 @@ class _Figures:
         engines = {bucket.engine for bucket in self._buckets if members[bucket.place]}
         for engine in engines:
             of_engine = np.array([bucket.engine == engine for bucket in self._buckets])
-            rate = divided(float(self._known.all_tokens[members & of_engine].sum()), seconds.get(engine, 0.0))
-            if rate is None:
+            taken = seconds.get(engine, 0.0)
+            if taken <= 0:
                 return None
-            total += rate
+            total += float(self._known.all_tokens[members & of_engine].sum()) / taken
         return total

@@ -11,6 +11,7 @@ Where a policy would spend its time at loads that the record can't identify (`fa
 from __future__ import annotations
 
 from collections import defaultdict
+from math import exp
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -74,11 +75,11 @@ class Costs:
         doubt = self._doubt()
         if doubt is not None:
             return doubt
-        off = min(_NORMAL * self._relative_error(recorded, predicted[FILLED]), 0.9)
+        off = exp(_NORMAL * self._log_error(recorded, predicted[FILLED]))
         return Outlook(
             predicted[FILLED] / recorded,
-            min(predicted[RIGHT], predicted[FILLED]) / recorded * (1 - off),
-            max(predicted[WRONG], predicted[FILLED]) / recorded * (1 + off),
+            min(predicted[RIGHT], predicted[FILLED]) / recorded / off,
+            max(predicted[WRONG], predicted[FILLED]) / recorded * off,
         )
 
     def _row_ms(self, batch: Ints, k: Ints, drafts: Ints, context: Ints) -> tuple[Floats, Ints]:
@@ -107,10 +108,13 @@ class Costs:
                 f"fewer than {ENOUGH_STEPS} steady ones, or of a smaller and a larger K"
             )
         if self._fixed_k and not self._model.trimmed_steps:
-            return "every step verified all that was drafted: what fewer drafts would have saved is not known"
+            return (
+                "its drafter always drafts its maximum, and no step without drafts to verify is in the record: what "
+                "fewer would save is not known"
+            )
         return None
 
-    def _relative_error(self, recorded: float, predicted: float) -> float:
+    def _log_error(self, recorded: float, predicted: float) -> float:
         """Standard error of the logarithm of predicted over recorded time.
 
         By how much the two differ in the loads they spend their time at: of each load its own error, of all that the

@@ -2,9 +2,9 @@
 
 A token behind j accepted ones was the (j + 1)-th in a row, so g_{j+1} is its chance; where nobody ever drafted so far,
 that of the deepest position that was drafted. Where the drafter found nothing to propose, a draft that comes by from
-elsewhere is taken to find nothing either. Where no draft was ever asked for, j is the depth in
-the draft that is made there. A bucket with too few rows takes what all contexts and temperatures of its workload show
-together, then all workloads of the engine's model version.
+elsewhere is taken to find nothing either. Where no draft was ever asked for, j is the depth in the draft that is made
+there. A bucket with too few rows takes what all contexts and temperatures of its workload show together, then all
+workloads of the engine's model version.
 """
 
 from __future__ import annotations
