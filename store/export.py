@@ -26,7 +26,7 @@ from store.sql import first_row, only_row
 from store.tables import TABLES
 from store.trace import TraceWriter
 
-Kind = Literal["duckdb", "jsonl", "parquet", "csv"]
+Kind = Literal["duckdb", "jsonl", "compact", "parquet", "csv"]
 
 
 class ExportError(StoreError):
@@ -40,8 +40,8 @@ class ExportResult(msgspec.Struct, frozen=True):
 
 
 def kind_of(out: Path) -> Kind:
-    """The kind that a name stands for: `.duckdb`, `.jsonl`, `.jsonl.zst`, `.csv`; a name without an ending is a Parquet
-    folder.
+    """The kind that a name stands for: `.duckdb`, `.jsonl`, `.jsonl.zst`, `.parquet` for a compact trace, `.csv`; one
+    without an ending is a Parquet folder.
 
     Raises:
         ExportError: another ending.
@@ -49,12 +49,14 @@ def kind_of(out: Path) -> Kind:
     name = out.name
     if name.endswith((".jsonl", ".jsonl.zst")):
         return "jsonl"
+    if name.endswith(".parquet"):
+        return "compact"
     if name.endswith((".duckdb", ".csv")):
         return "duckdb" if name.endswith(".duckdb") else "csv"
     if not out.suffix:
         return "parquet"
     raise ExportError(
-        f"{out}: can't tell what to write; name it .duckdb, .jsonl, .jsonl.zst, .csv, or a Parquet folder"
+        f"{out}: can't tell what to write; name it .duckdb, .jsonl, .jsonl.zst, .parquet, .csv, or a Parquet folder"
     )
 
 
@@ -69,9 +71,9 @@ def export(
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
     Args:
-        since: Unix seconds. A JSONL trace then holds only what is newer (`store.records`); a `.duckdb` holds all but
+        since: Unix seconds. A trace then holds only what is newer (`store.records`); a `.duckdb` holds all but
             steps and rows that are older and rolled up, as if they had had their time. None: everything.
-        state: what the judge knew at that moment, which a JSONL trace then begins with: it holds what is newer, in
+        state: what the judge knew at that moment, which a trace then begins with: it holds what is newer, in
             place of `since`. Left out where steps from then on were removed meanwhile.
 
     Raises:
@@ -79,15 +81,16 @@ def export(
     """
     out = Path(out)
     chosen = kind or kind_of(out)
-    if since is not None and chosen not in ("jsonl", "duckdb"):
+    if since is not None and chosen not in ("jsonl", "compact", "duckdb"):
         raise ExportError(
-            f"{out}: only a JSONL trace and a store can begin at a moment; name it .jsonl, .jsonl.zst or .duckdb"
+            f"{out}: only a trace and a store can begin at a moment; name it .jsonl, .jsonl.zst, .parquet or .duckdb"
         )
-    if state is not None and chosen != "jsonl":
-        raise ExportError(f"{out}: only a JSONL trace can begin with what the judge knew; name it .jsonl or .jsonl.zst")
+    if state is not None and chosen not in ("jsonl", "compact"):
+        raise ExportError(f"{out}: only a trace can begin with what the judge knew; name it .jsonl.zst or .parquet")
     if out.exists():
         raise ExportError(f"{out}: exists; choose another name, or remove it first")
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}{'.zst' if out.name.endswith('.zst') else ''}")
+    ending = ".parquet" if chosen == "compact" else ".zst" if out.name.endswith(".zst") else ""
+    partial = out.with_name(f".{out.name}.partial-{os.getpid()}{ending}")
     cursor = connection.cursor()
     try:
         if state is not None:
@@ -154,7 +157,7 @@ def _say_what_is_gone(cursor: duckdb.DuckDBPyConnection) -> None:
         cursor.execute(f"INSERT INTO exported.progress VALUES (?, getvariable('{variable}'))", [name])
 
 
-def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:
+def _to_trace(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:
     if first_row(cursor, "FROM engines LIMIT 1") is None:
         raise ExportError("no engine was recorded yet, and a trace without one can't be read")
     with TraceWriter(path) as writer, _snapshot(cursor):
@@ -165,7 +168,7 @@ def _to_jsonl(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None
 def _record(cursor: duckdb.DuckDBPyConnection, path: Path, state: StateRecord) -> None:
     """A trace that begins with what the judge knew. It judges whole cells: what ended at `state.ts` is in the first."""
     if progress.up_to(cursor, progress.RAW_FROM) >= state.ts:
-        return _to_jsonl(cursor, path, state.ts)
+        return _to_trace(cursor, path, state.ts)
     with TraceWriter(path) as writer, _snapshot(cursor):
         for record in stored_records(cursor, math.nextafter(state.ts, 0.0), state):
             writer.write(record)
@@ -187,7 +190,8 @@ def _to_csv(cursor: duckdb.DuckDBPyConnection, path: Path, _: float | None) -> N
 
 _WRITERS: dict[Kind, Callable[[duckdb.DuckDBPyConnection, Path, float | None], None]] = {
     "duckdb": _to_duckdb,
-    "jsonl": _to_jsonl,
+    "jsonl": _to_trace,
+    "compact": _to_trace,
     "parquet": _to_parquet,
     "csv": _to_csv,
 }

@@ -6,7 +6,7 @@ import click
 
 from console.cli.outcomes import BadInput, say
 
-KINDS = ("duckdb", "jsonl", "parquet", "csv")
+KINDS = ("duckdb", "jsonl", "compact", "parquet", "csv")
 _EXPORT_SECONDS = 600.0
 
 
@@ -19,8 +19,8 @@ _EXPORT_SECONDS = 600.0
     help="Where the name of OUT does not tell.",
 )
 def export(paths: tuple[str, ...], kind: str | None) -> None:
-    """Write SOURCE (`live` by default) to OUT: .duckdb, .jsonl, .jsonl.zst, .csv (one line a row), or, where OUT has no
-    ending, a folder of Parquet files.
+    """Write SOURCE (`live` by default) to OUT: .duckdb, a trace (.jsonl, .jsonl.zst, compact .parquet), .csv (one line
+    a row), or, where OUT has no ending, a folder of Parquet files, one a table.
 
     A trace of a station that has removed its oldest steps begins unknowing: `specdeck trace record` and `cut` write one
     that begins with what the judge knew.

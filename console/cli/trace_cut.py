@@ -26,8 +26,8 @@ def cut(
 ) -> None:  # fmt: skip
     """Write a part of the trace IN to OUT (.jsonl, .jsonl.zst, .parquet), such that it can be read alone.
 
-    A TIME is Unix seconds, 2026-11-29T18:00, 18:00 or 18:00:30 (of the day on which the trace starts, local time), or
-    +90s, +10m, +2h from its start.
+    A TIME is Unix seconds, 2026-11-29T18:00, 18:00 or 18:00:30 (local time, the last one before the trace ends), +90s
+    or +10m from its start, or -10m from its end.
 
     A cut by time keeps whole steps, the engines, sequences and controls that they need, and what the judge knew: it
     replays like that part of the whole.
@@ -63,15 +63,11 @@ def _times(source: str, start: str | None, end: str | None) -> tuple[float, floa
     """Unix seconds, infinite where nothing was said. Raises BadInput and TraceError."""
     if start is None and end is None:
         return -math.inf, math.inf
-    from console.cli.spans import parse_time_in
+    from console.cli.windows import parse_ends
     from store.trace.info import span_of
 
-    first, _ = span_of(source)
-    since = -math.inf if start is None else parse_time_in(start, first)
-    until = math.inf if end is None else parse_time_in(end, first)
-    if since >= until:
-        raise BadInput(f"--from {start} is not before --to {end}")
-    return since, until
+    since, until = parse_ends(start, end, span_of(source))
+    return -math.inf if since is None else since, math.inf if until is None else until
 
 
 def _known(option: str, label: str | None, labels: list[str]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from console.cli.outcomes import BadInput, CheckFailed, say
+from console.cli.outcomes import BadInput, say
 
 if TYPE_CHECKING:
     from engine.records import StateRecord
@@ -47,29 +46,8 @@ def record(out: str, span: str | None) -> None:
     say(_begun(state, target, span))
     _wait(seconds)
     say(f"writing {target.name}")
-    with _written(target) as lines:
-        ask("export", str, ExportParams(path=str(lines), kind="jsonl", state=state), seconds=_EXPORT_SECONDS)
+    ask("export", str, ExportParams(path=str(target), state=state), seconds=_EXPORT_SECONDS)
     click.echo(str(target))
-
-
-@contextmanager
-def _written(target: Path) -> Iterator[Path]:
-    """The file that the station writes: `target`, or one beside it that becomes it."""
-    if not target.name.endswith(".parquet"):
-        yield target
-        return
-    import tempfile
-
-    from store.database import StoreError
-    from store.trace.convert import convert
-
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-        lines = Path(folder) / "recorded.jsonl.zst"
-        yield lines
-        try:
-            convert(lines, target)
-        except StoreError as error:
-            raise CheckFailed(str(error)) from error
 
 
 def _target(out: str) -> Path:

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     "--policy", "policies", multiple=True, required=True, metavar="MODE",
     help="`off`, `static:K`, `schedule:FILE-or-JSON`, or `adaptive`, whose controller is simulated; repeatable.",
 )  # fmt: skip
-@click.option("--from", "start", default=None, metavar="TIME", help="Only what came after: Unix seconds or ISO time.")
+@click.option(
+    "--from",
+    "start",
+    default=None,
+    metavar="TIME",
+    help="Only what came after: 18:00, +10m, Unix s.",
+)
 @click.option("--to", "end", default=None, metavar="TIME", help="Only what came up to then.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; a list of them where --policy is repeated.")
 def whatif(trace: str, policies: tuple[str, ...], start: str | None, end: str | None, as_json: bool) -> None:
@@ -29,10 +35,8 @@ def whatif(trace: str, policies: tuple[str, ...], start: str | None, end: str | 
     the acceptance of its bucket, and bounded. The mode alone is asked for: cap, fallbacks and lanes that were in force
     take no part, what requests asked for themselves does.
     """
-    from console.cli.spans import parse_time
-
     modes = [_mode(text) for text in policies]
-    answers = _answers(trace, modes, parse_time(start), parse_time(end))
+    answers = _answers(trace, modes, start, end)
     if as_json:
         import msgspec
 
@@ -52,10 +56,12 @@ def _mode(text: str) -> PolicyMode:
         raise BadInput(f"--policy {error}") from error
 
 
-def _answers(trace: str, modes: list[PolicyMode], start: float | None, end: float | None) -> list[WhatIf]:
+def _answers(trace: str, modes: list[PolicyMode], start: str | None, end: str | None) -> list[WhatIf]:
     from pathlib import Path
 
     from console.cli.sources import LIVE, opened
+    from console.cli.windows import parse_ends
+    from store.report import recorded_span
     from store.whatif import what_if
     from store.whatif.figures import WhatIfError
 
@@ -63,6 +69,8 @@ def _answers(trace: str, modes: list[PolicyMode], start: float | None, end: floa
         raise BadInput("a what-if reads a file: write one from the running station with `specdeck export run.duckdb`")
     with opened(trace) as store:
         try:
-            return what_if(store.connection, modes, start, end)
+            span = recorded_span(store.connection)
+            bounds = parse_ends(start, end, None if span is None else (span.start, span.end))
+            return what_if(store.connection, modes, bounds.start, bounds.end)
         except WhatIfError as error:
             raise BadInput(f"{trace}: {error}") from error

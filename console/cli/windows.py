@@ -33,15 +33,25 @@ def parse_window(text: str | None, option: str, span: tuple[float, float] | None
     first, dots, last = text.strip().partition("..")
     if not dots or not (first or last):
         raise BadInput(f"{option} {text!r} is no window: {_FORMS}")
+    return _bounds(first, last, span, f"{option} {text!r}")
+
+
+def parse_ends(first: str | None, last: str | None, span: tuple[float, float] | None) -> Bounds:
+    """The same from what `--from` and `--to` say; None: not given. Raises BadInput."""
+    said = " ".join(f"{name} {text}" for name, text in (("--from", first), ("--to", last)) if text is not None)
+    return _bounds(first or "", last or "", span, said)
+
+
+def _bounds(first: str, last: str, span: tuple[float, float] | None, said: str) -> Bounds:
     try:
         start = _moment(first, span, after=None)
         end = _moment(last, span, after=start)
     except BadInput as error:
-        raise BadInput(f"{option} {text!r}: {error.message}; {_FORMS}") from None
+        raise BadInput(f"{said}: {error.message}; {_FORMS}") from None
     if start is not None and end is not None and not start < end:
-        raise BadInput(f"{option} {text!r} ends before it begins")
+        raise BadInput(f"{said}: it ends before it begins")
     if span is not None and not _meet(Bounds(start, end), span):
-        raise BadInput(f"{option} {text!r}: nothing was recorded then; the record goes from {written(span)}")
+        raise BadInput(f"{said}: nothing was recorded then; the record goes from {written(span)}")
     return Bounds(start, end)
 
 

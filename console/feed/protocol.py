@@ -309,7 +309,7 @@ class WhatIfParams(msgspec.Struct, frozen=True, kw_only=True):
 
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
-    kind: Literal["duckdb", "jsonl", "parquet", "csv"] | None = None
+    kind: Literal["duckdb", "jsonl", "compact", "parquet", "csv"] | None = None
     since: float | None = None
     """Unix seconds; only what is newer, as a JSONL trace, or a .duckdb of which older steps and rows are left out.
     None: everything."""

@@ -128,19 +128,31 @@ class _Cutter:
     def records(self, records: Iterator[Record]) -> Iterator[Record]:
         """The cut of `records`, which are in the order of their time."""
         begun = False
+        late: dict[str, EngineRecord] = {}
+        """Engines whose clock is past the cut: told when a record of theirs is inside all the same."""
         for record in records:
             self._chosen.learn(record)
             if not begun and self._choice.inside(record.ts):
                 begun = True
                 yield from self._beginning(record.ts)
-            if record.ts < self._choice.start:
+            if isinstance(record, EngineRecord) and not begun:
                 self._remember(record)
-                if begun and isinstance(record, EngineRecord):  # its clock was set back
-                    yield record
-            elif record.ts < self._choice.end:
+            elif isinstance(record, EngineRecord) and record.ts < self._choice.end:  # its clock may have been set back
+                yield record
+            elif isinstance(record, EngineRecord):
+                late[record.engine] = record
+            elif record.ts < self._choice.start or (not begun and isinstance(record, SequenceRecord)):
+                self._remember(record)
+            elif record.ts < self._choice.end or self._arrives(record):
+                if not isinstance(record, ControlRecord | StateRecord) and record.engine in late:
+                    yield late.pop(record.engine)
                 kept = self._kept(record)
                 if kept is not None:
                     yield kept
+
+    def _arrives(self, record: Record) -> bool:
+        """Whether rows in the cut are of this sequence: it came later than they where the clock was set back since."""
+        return isinstance(record, SequenceRecord) and self._chosen.name(record.engine, record.seq) in self._names
 
     def _remember(self, record: Record) -> None:
         """What was before the cut, and may still count in it."""
@@ -164,7 +176,7 @@ class _Cutter:
         """`ts`: of the first record of the cut."""
         yield from self._engines.values()
         before: list[Record] = [*self._controls.values()]
-        before += [record for name, record in self._sequences.items() if name in self._names or not self._choice.by_row]
+        before += [record for name, record in self._sequences.items() if name in self._names or self._goes_on(record)]
         yield from sorted(before, key=lambda record: record.ts)
         if self._choice.by_row:
             wanted = self._choice
@@ -175,6 +187,10 @@ class _Cutter:
             yield ControlRecord(ts, "specdeck trace cut", CUT_ACTION, wanted.workload, None, after, why=ROWS_LEFT_OUT)
         if self._state is not None:
             yield self._state
+
+    def _goes_on(self, record: SequenceRecord) -> bool:
+        """Whether it was running when the cut began, though it has no row in it."""
+        return not self._choice.by_row and record.ts < self._choice.start
 
     def _kept(self, record: Record) -> Record | None:
         if not self._choice.by_row:

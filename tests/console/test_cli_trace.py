@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from console.cli.outcomes import BadInput
 from console.cli.root import root
-from console.cli.spans import parse_time_in
 
 DEMO = str(Path(__file__).parents[2] / "sample_traces" / "demo.jsonl.zst")
 
@@ -34,8 +31,8 @@ def test_convert_goes_through_every_form_and_back(tmp_path: Path) -> None:
         (["convert", DEMO, "nowhere/x.jsonl"], "there is no folder nowhere"),
         (["convert", __file__, "x.jsonl"], "not a JSON object"),
         (["cut", DEMO, "x.jsonl"], "nothing is chosen"),
-        (["cut", DEMO, "x.jsonl", "--from", "soon"], "no moment: write Unix seconds, 2026-11-29T18:00, 18:00 or +10m"),
-        (["cut", DEMO, "x.jsonl", "--from", "+60s", "--to", "+30s"], "--from +60s is not before --to +30s"),
+        (["cut", DEMO, "x.jsonl", "--from", "soon"], "--from soon: 'soon' is no moment: write Unix seconds"),
+        (["cut", DEMO, "x.jsonl", "--from", "+60s", "--to", "+30s"], "--from +60s --to +30s: it ends before it begins"),
         (["cut", DEMO, "x.jsonl", "--context", "0-511"], "none of 0-512, 512-2048"),
         (["cut", DEMO, "x.jsonl", "--workload", "nobody"], "it has no step of what was chosen"),
     ],
@@ -55,14 +52,3 @@ def test_cut_takes_times_from_the_start(tmp_path: Path) -> None:
     assert CliRunner().invoke(root, ["trace", "cut", DEMO, str(out), "--from", "+60s", "--to", "+90s"]).exit_code == 0
     info = json.loads(CliRunner().invoke(root, ["trace", "info", str(out), "--json"]).stdout)
     assert 0 < info["steps"] < 2005
-
-
-def test_times_of_day_are_of_the_day_on_which_the_trace_starts() -> None:
-    start = datetime(2026, 11, 29, 22, 30, 20).timestamp()
-    assert parse_time_in("23:00", start) == datetime(2026, 11, 29, 23, 0).timestamp()
-    assert parse_time_in("22:30", start) == datetime(2026, 11, 29, 22, 30).timestamp()
-    assert parse_time_in("1:15:30", start) == datetime(2026, 11, 30, 1, 15, 30).timestamp()
-    assert parse_time_in("+2m", start) == start + 120
-    assert parse_time_in("2026-11-29T22:31", start) == datetime(2026, 11, 29, 22, 31).timestamp()
-    with pytest.raises(BadInput, match="no time of day"):
-        parse_time_in("25:00", start)

@@ -142,6 +142,13 @@ def test_a_trace_holds_what_a_decision_was_made_by(tmp_path: Path) -> None:
         assert [one for one in read_records(tmp_path / name) if isinstance(one, ControlRecord)] == [control]
 
 
+def test_a_compact_trace_holds_what_the_lines_hold(store: Store, tmp_path: Path) -> None:
+    for name in ("t.jsonl", "t.parquet"):
+        export(store.connection, tmp_path / name)
+    assert list(read_records(tmp_path / "t.parquet")) == list(read_records(tmp_path / "t.jsonl"))
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_parquet_and_csv_hold_the_rows(store: Store, tmp_path: Path) -> None:
     assert export(store.connection, tmp_path / "folder").kind == "parquet"
     assert export(store.connection, tmp_path / "rows.csv").kind == "csv"
@@ -194,8 +201,8 @@ def test_nothing_is_overwritten_and_nothing_is_left_over(store: Store, tmp_path:
 
 
 def test_a_name_says_what_to_write() -> None:
-    assert [kind_of(Path(name)) for name in ("a.duckdb", "a.jsonl", "a.jsonl.zst", "a.csv", "a")] == [
-        "duckdb", "jsonl", "jsonl", "csv", "parquet",
+    assert [kind_of(Path(name)) for name in ("a.duckdb", "a.jsonl", "a.jsonl.zst", "a.parquet", "a.csv", "a")] == [
+        "duckdb", "jsonl", "jsonl", "compact", "csv", "parquet",
     ]  # fmt: skip
     with pytest.raises(ExportError):
         kind_of(Path("a.xlsx"))

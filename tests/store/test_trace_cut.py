@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.records import CUT_ACTION, ControlRecord, EngineRecord, Record, SequenceRecord, StateRecord, StepRecord
 from store.alerts import read_alerts
@@ -49,6 +50,18 @@ def test_a_cut_by_time_has_the_engine_the_sequences_and_the_controls_that_it_nee
     assert [record.seq for record in found if isinstance(record, SequenceRecord)] == ["old", "chat", "new"]
     assert [record for record in found if isinstance(record, ControlRecord)] == [MODE, CAP]
     assert isinstance(found[0], EngineRecord)
+
+
+def test_what_rows_need_is_there_though_a_clock_that_was_set_back_put_it_after_the_cut(tmp_path: Path) -> None:
+    set_back = [engine(), sequence("old", "code", ts=T0 + 300), step(1, [row("old")], ts=T0 + 301)]
+    set_back += [step(2, [row("old")], ts=T0 + 5), engine(boot="b2", ts=T0 + 400), sequence("new", "chat", ts=T0 + 400)]
+    set_back += [step(3, [row("new")], ts=T0 + 8)]
+    set_back[0] = replace(set_back[0], ts=T0 + 299)
+    cut(write(tmp_path / "in.jsonl", set_back), tmp_path / "out.jsonl", Choice(start=T0, end=T0 + 10))
+    found = list(read_records(tmp_path / "out.jsonl"))
+    assert [record.step for record in found if isinstance(record, StepRecord)] == [2, 3]
+    assert [record.seq for record in found if isinstance(record, SequenceRecord)] == ["old", "new"]
+    assert len([record for record in found if isinstance(record, EngineRecord)]) == 2
 
 
 def test_a_cut_begins_with_what_was_known_at_its_start(tmp_path: Path) -> None:
