@@ -79,7 +79,7 @@ class Housekeeping:
         Raises:
             duckdb.Error: it can't be read.
         """
-        return make_state(self._judging, self._reader, time.time())
+        return make_state(self._judging, self._reader, max(time.time(), self._judging.up_to))
 
     def fit_soon(self) -> None:
         """Fit step times anew after the next flush: there is news for them. From any thread."""
