@@ -107,6 +107,7 @@ class Judge:
         self._loads.tick(ts)
         self._end_windows(ts, {name[0] for name in self._places.names.values()})
         self._speed.tick(ts)
+        self._happenings.tick(ts)
 
     def event(self, event: Event) -> None:
         match event:

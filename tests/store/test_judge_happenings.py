@@ -91,3 +91,13 @@ def test_a_mismatch_lasts_until_it_ended_and_one_that_comes_and_goes_is_one_aler
     feed.skip(HOUR)
     feed.event(PolicyKept("e0", feed.now))
     assert [(alert.state, alert.ended) for alert in feed.fired] == [("resolved", again + 30)]
+
+
+def test_what_was_over_before_the_end_of_a_trace_is_over_though_no_window_follows(feed: Feed) -> None:
+    feed.event(EngineDown("e0", T0 + 20, ""))
+    feed.event(EngineUp("e0", T0 + 40))
+    feed.judge.finish(T0 + 45)
+    assert [alert.state for alert in feed.fired] == ["firing"]
+    feed.judge.finish(T0 + 40 + feed.judge.settings.quiet_seconds)
+    feed.collect()
+    assert [(alert.state, alert.ended) for alert in feed.fired] == [("resolved", T0 + 40)]
