@@ -64,7 +64,7 @@ def _predicted(policy: PolicyMode, found: Predicted, recorded: Recorded) -> Line
     return (
         (left(numbers.mode(policy), NAME), "bright"),
         (right(numbers.two_places(found.tokens_per_step), 7), "bright"),
-        (right(f"{found.tokens_per_step_low:.2f}–{found.tokens_per_step_high:.2f}", 11), "dim"),
+        (right(_between(found.tokens_per_step_low, found.tokens_per_step_high, 2), 11), "dim"),
         (right(numbers.two_places(found.naive_tokens_per_step), 7), "dim"),
         (right(exact, 7), "dim"),
         (right(numbers.rate(found.tokens_per_second), 8), "bright"),
@@ -73,8 +73,8 @@ def _predicted(policy: PolicyMode, found: Predicted, recorded: Recorded) -> Line
     )
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.0f}–{high:.0f}"
+def _between(low: float | None, high: float | None, places: int = 0) -> str:
+    return "" if low is None or high is None else f"{low:.{places}f}–{high:.{places}f}"
 
 
 def _change(predicted: float | None, recorded: float | None) -> tuple[str, Role]:

@@ -47,7 +47,7 @@ def test_the_recorded_policy_comes_out_as_recorded(answers: list[dict[str, Any]]
 
 def test_one_policy_is_one_object_over_the_span_that_was_asked_for(answers: list[dict[str, Any]]) -> None:
     result = whatif(TRACE, "--policy", "static:4", "--to", "1", "--json")
-    assert (result.exit_code, "no decode rows" in result.stderr) == (BAD_INPUT, True)
+    assert (result.exit_code, "nothing was recorded then" in result.stderr) == (BAD_INPUT, True)
     answer = json.loads(whatif(TRACE, "--policy", "off", "--json").stdout)
     assert answer["predicted"]["tokens_per_step"] == 1.0
     assert answer["decode_rows"] == answers[0]["decode_rows"]
