@@ -27,6 +27,8 @@ class RowFacts:
     alert: AlertView | None = None
     workload: WorkloadView | None = None
     """What the policy holds for its workload, where the station says so."""
+    version: str = ""
+    """What tells its model version from the others on the screen."""
 
     @property
     def idle(self) -> float:
@@ -305,7 +307,7 @@ def _window(facts: RowFacts, width: int) -> Line:
 
 
 def _version(facts: RowFacts, width: int) -> Line:
-    version = clean(facts.bucket.key.model_version or "all")
+    version = clean(facts.version or facts.bucket.key.model_version or "all")
     return ((left(version if len(version) <= width else "…" + version[-(width - 1) :], width), "dim"),)
 
 

@@ -22,6 +22,7 @@ from console.app.panel import Panel
 from console.app.picture import Picture
 from console.app.row_order import SORT_NAMES, RowOrder
 from console.app.startup import before_buckets
+from console.app.versions import telling
 from console.feed.client import FeedError
 from console.feed.messages import BucketView, Series, Snapshot
 from console.feed.protocol import SeriesParams
@@ -93,14 +94,17 @@ class LiveScreen(DeckScreen):
     def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
         held = {view.name: view for view in snapshot.workloads}
+        versions = telling(bucket.key.model_version or "" for bucket in snapshot.buckets)
         self._rows = [
-            RowFacts(bucket, snapshot.ts, alerts.get(bucket.key), held.get(bucket.key.workload or ""))
+            RowFacts(
+                bucket, snapshot.ts, alerts.get(bucket.key), held.get(bucket.key.workload or ""),
+                versions[bucket.key.model_version or ""],
+            )
             for bucket in snapshot.buckets
-        ]
+        ]  # fmt: skip
         shown = self._order.arrange(self._rows)
         max_k = max([engine.max_k or 0 for engine in snapshot.engines] or [0]) or 4
-        several = len({bucket.key.model_version for bucket in snapshot.buckets}) > 1
-        layout = fit_columns(make_columns(max_k, several), self.table.size.width)
+        layout = fit_columns(make_columns(max_k, len(versions) > 1), self.table.size.width)
         self.query_one(BucketHeader).show(layout, self._order.sorted_by)
         self.table.show(shown, layout)
         self._title(snapshot, len(shown))
