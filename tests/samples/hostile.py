@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from console.feed.messages import WorkloadView
 from console.station.deciding_settings import VARIABLE
 from engine.models import resolve
-from tests.path.planted_traffic import HOSTILE, PROPOSER, Traffic, environment, view_of
+from tests.path.planted_traffic import HOSTILE, PROPOSER, Traffic, environment, turned_off, view_of
 from tests.path.served import Served, until
 from tests.samples.recording import Recording, recording
 
@@ -25,7 +27,11 @@ LONGEST_PAUSE: Final = 40.0
 BRISK: Final = {
     "window_s": 30.0, "recent_s": 10.0, "load_s": 10.0, "shortest_pause_s": 6.0, "longest_pause_s": LONGEST_PAUSE,
     "dwell_steps": 60, "probe_share": 0.03, "probe_wait_steps": 8, "score_steps": 100, "enough_rows": 20,
+    "confidence": 0.8,
 }  # fmt: skip
+SEQUENCES: Final = {"each": 2, "hostile": 10}
+"""At once. Of the hostile workload so many that its useless drafts cost more than step times vary on two cores: tier 2
+must be sure."""
 SETTLING: Final = 60.0
 """Most seconds that a change may take beside windows and pauses."""
 HOSTILE_SECONDS: Final = 45.0
@@ -38,28 +44,35 @@ def record(folder: Path) -> Path:
     out = folder / "hostile.jsonl.zst"
     with recording(out) as recorded:
         plan = recorded.directory / "plan.json"
-        os.environ |= environment(plan) | {VARIABLE: json.dumps(BRISK)}
-        with recorded.serving("--drafter", PROPOSER, policy="adaptive", calibrated=True) as served:
-            _traffic(recorded, served, Traffic(served, plan, Path(resolve("bundled").path)))
+        settings = environment(plan) | {VARIABLE: json.dumps(BRISK)}
+        with (
+            patch.dict(os.environ, settings),
+            recorded.serving("--drafter", PROPOSER, policy="adaptive", calibrated=True) as served,
+        ):
+            _traffic(recorded, served, Traffic(served, plan, Path(resolve("bundled").path), **SEQUENCES))
     return out
 
 
 def _traffic(recorded: Recording, served: Served, traffic: Traffic) -> None:
     with traffic.running():
-        recorded.say("a hostile and a friendly workload, two requests of each at once")
-        until("tier 2 has turned it off", lambda: _fallen(_view(served)), BRISK["window_s"] + SETTLING)
-        recorded.say("tier 2 has turned the hostile one off")
+        recorded.say("a hostile and a friendly workload")
+        _wait(recorded, served, "no drafts for the hostile one", turned_off, SETTLING)
+        _wait(recorded, served, "tier 2 has turned it off", _fallen, BRISK["window_s"] + SETTLING)
         time.sleep(HOSTILE_SECONDS)
         traffic.plant(0.0)
         recorded.say("its drafts are good from now on")
-        until("it has its drafts again", lambda: _drafts(_view(served)), LONGEST_PAUSE + SETTLING)
-        recorded.say("it has its drafts again")
+        _wait(recorded, served, "it has its drafts again", _drafts, LONGEST_PAUSE + SETTLING)
         time.sleep(FRIENDLY_SECONDS)
     assert set(traffic.statuses) == {200}, f"answers: {set(traffic.statuses)}"
 
 
-def _view(served: Served) -> WorkloadView | None:
-    return view_of(served, HOSTILE.workload)
+def _wait(
+    recorded: Recording, served: Served, what: str, found: Callable[[WorkloadView | None], bool], seconds: float
+) -> None:
+    """Until it is so of the hostile workload."""
+    until(what, lambda: found(view_of(served, HOSTILE.workload)), seconds)
+    view = view_of(served, HOSTILE.workload)
+    recorded.say(f"{what}: {view.why if view else ''}")
 
 
 def _fallen(view: WorkloadView | None) -> bool:

@@ -50,16 +50,25 @@ class Recording:
 
 @contextmanager
 def recording(out: Path) -> Iterator[Recording]:
-    """What is recorded meanwhile becomes the trace `out`, in place of an older one, unless it ends in an error."""
+    """What is recorded meanwhile becomes the trace `out`, in place of an older one. If it ends in an error, that one
+    stays, and the new one is put aside to be looked at."""
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:  # short: it holds sockets
         recorded = Recording(Path(directory))
-        yield recorded
-        new = out.with_name(f".{out.name}")
-        new.unlink(missing_ok=True)
-        with open_source(recorded.store) as store:
-            export(store.connection, new)
-        new.replace(out)
+        try:
+            yield recorded
+        except AssertionError:
+            recorded.say(f"failed; see {_export(recorded.store, Path(tempfile.gettempdir()) / out.name)}")
+            raise
+        _export(recorded.store, out)
         recorded.say(f"{out.name}: {out.stat().st_size / 1e6:.2f} MB")
+
+
+def _export(recorded: Path, out: Path) -> Path:
+    new = out.with_name(f".{out.name}")
+    new.unlink(missing_ok=True)
+    with open_source(recorded) as store:
+        export(store.connection, new)
+    return new.replace(out)
 
 
 def _calibrated(served: Served) -> bool:
