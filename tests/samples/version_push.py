@@ -31,12 +31,12 @@ TOKENS: Final = 32
 """Most of an answer: a window needs many sequences, not long ones."""
 BEFORE_SECONDS: Final = 80.0
 """Traffic of the good version."""
-FIRST_SECONDS: Final = 80.0
-"""Traffic of the worse one in its first window."""
+FIRST_SECONDS: Final = 50.0
+"""Traffic of the worse one in its first window, at least."""
 AFTERWARDS_SECONDS: Final = 20.0
 """Beyond its second window: the judge looks at it, and the alert is seen to fire."""
-STARTING_SECONDS: Final = 45.0
-"""What an engine takes to start, about."""
+STARTING_SECONDS: Final = 90.0
+"""Most that an engine takes to start: the first time it compiles."""
 LEAST_FIRST_SECONDS: Final = 30.0
 """A first window with less traffic would not count."""
 
