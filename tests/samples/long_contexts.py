@@ -1,7 +1,7 @@
-"""The same task at three context lengths, with drafts and without: acceptance and step times by context.
+"""The same task at three context lengths, without drafts and with them: acceptance, step times and speedup by context.
 
-Each length is served at K 4 and then at K 0, so that its own steps say what drafting costs and brings there; at the end
-all three run side by side.
+At each length one, two and three requests run at once at K 0, so that vanilla steps of every batch are known at that
+context, and then three at K 4. At the end the three lengths run side by side.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from console.traffic.plan import Planned
 from console.traffic.prompts import Message
@@ -21,52 +21,71 @@ from tests.samples.recording import Recording, recording
 from tests.samples.streams import Streams
 
 STREAMS: Final = 3
-SHORT, MEDIUM, LONG = 2, 12, 42
-"""Passages of about 90 tokens: contexts under 512 tokens, from 512 to 2,048, and beyond."""
-DRAFTING, PLAIN = PolicyMode(mode="static", k=4), PolicyMode(mode="off")
-PHASES: Final = (("short", SHORT, 25.0, 15.0), ("medium", MEDIUM, 35.0, 20.0), ("long", LONG, 60.0, 25.0))
-"""Name, passages in a prompt, seconds at K 4 and seconds at K 0."""
-MIXED: Final = (SHORT, MEDIUM, LONG)
-MIXED_SECONDS: Final = 30.0
 TOKENS: Final = 96
-_DISTINCT: Final = 5
-"""Documents of each length: those that come again are in the prefix cache, and prefills don't drown the rest."""
+
+
+class Length(NamedTuple):
+    passages: int
+    """Of about 90 tokens each."""
+    documents: int
+    """Different ones of each stream: those that come again are in the prefix cache, and prefills don't drown the rest."""
+
+
+SHORT, MEDIUM, LONG = Length(1, 4), Length(8, 4), Length(46, 1)
+"""Contexts under 512 tokens, from 512 to 2,048, and beyond, each also in a band of its own of the step times."""
+
+
+class Phase(NamedTuple):
+    name: str
+    lengths: tuple[Length, ...]
+    """Of each stream."""
+    plain: float
+    """Seconds at K 0 with one stream, with two and with three."""
+    drafting: float
+    """Seconds at K 4 with all three."""
+
+
+PHASES: Final = (
+    Phase("short", (SHORT,) * STREAMS, 10.0, 25.0),
+    Phase("medium", (MEDIUM,) * STREAMS, 12.0, 30.0),
+    Phase("long", (LONG,) * STREAMS, 25.0, 40.0),
+    Phase("mixed", (SHORT, MEDIUM, LONG), 8.0, 25.0),
+)
+PLAIN, DRAFTING = PolicyMode(mode="off"), PolicyMode(mode="static", k=4)
 
 
 def record(folder: Path) -> Path:
     out = folder / "long_contexts.jsonl.zst"
-    with recording(out) as recorded, recorded.serving("--max-model-len", "8192", policy="static:4") as served:
+    with recording(out) as recorded, recorded.serving("--max-model-len", "8192", policy="off") as served:
         asyncio.run(_traffic(recorded, served, Documents()))
     return out
 
 
 async def _traffic(recorded: Recording, served: Served, documents: Documents) -> None:
     async with Streams(served.url, documents.requests) as streams:
-        for name, size, drafting, plain in PHASES:
-            documents.sizes = (size,) * STREAMS
-            recorded.say(f"{name} contexts")
-            await streams.hold(STREAMS, drafting)
+        for phase in PHASES:
+            recorded.say(f"{phase.name} contexts")
+            documents.lengths = phase.lengths
             await asyncio.to_thread(served.policy, PLAIN)
-            await streams.hold(STREAMS, plain)
+            for many in range(1, STREAMS + 1):
+                await streams.hold(many, phase.plain)
             await asyncio.to_thread(served.policy, DRAFTING)
-        documents.sizes = MIXED
-        recorded.say("all three at once")
-        await streams.hold(STREAMS, MIXED_SECONDS)
+            await streams.hold(STREAMS, phase.drafting)
 
 
 class Documents:
-    """Prompts of `sizes` passages for each stream, which is to say the first of them again word for word."""
+    """Prompts that ask for a text of the demo's passages again word for word; `lengths`: of each stream's texts."""
 
     def __init__(self) -> None:
         folder = files("console.traffic") / "texts" / "passages"
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
         self._passages = [entry.read_text(encoding="utf-8").strip() for entry in entries if entry.is_file()]
-        self.sizes: tuple[int, ...] = MIXED
+        self.lengths = PHASES[0].lengths
 
     def requests(self, place: int) -> Iterator[Planned]:
         for turn in itertools.count():
-            start = (STREAMS * turn + place) % _DISTINCT
-            around = itertools.islice(itertools.cycle(self._passages), start, start + self.sizes[place])
-            task = "Repeat the first paragraph of the text above word for word, then go on with the second."
-            prompt = (Message("user", "\n\n".join((*around, task))),)
+            passages, documents = self.lengths[place]
+            start = place + STREAMS * (turn % documents)
+            text = itertools.islice(itertools.cycle(self._passages), start, start + passages)
+            prompt = (Message("user", "\n\n".join((*text, "Repeat the text above word for word."))),)
             yield Planned(0.0, "repeat", prompt, TOKENS, 0.0, stream=True)
