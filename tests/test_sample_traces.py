@@ -4,6 +4,7 @@ as `sample_traces/README.md` tells it, is in the figures."""
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from functools import cache
 from itertools import groupby
@@ -96,15 +97,17 @@ def test_version_push_lowers_acceptance_and_a_shift_names_it() -> None:
 def test_long_contexts_have_three_buckets_whose_steps_cost_more_and_more() -> None:
     found = {bucket["context"]: bucket for bucket in _reported(FOLDER / "long_contexts.jsonl.zst", "context")}
     assert list(found) == ["0-512", "512-2048", "2048-8192"]
-    assert all(bucket["alpha"] is not None and not bucket["few"] for bucket in found.values())
-    plain: dict[int, list[float]] = {}
-    for step in _steps(_records("long_contexts")):
-        if step.k_verify == step.k_draft == step.prefill_tokens == 0 and len(step.rows) == 3:
-            plain.setdefault(sum(min(row.context for row in step.rows) > edge for edge in (512, 2048)), []).append(
-                step.duration_ms
-            )
-    times = [median(plain[place]) for place in (0, 1, 2)]
-    assert times[0] < times[1] < times[2]
+    assert all(bucket["alpha"] is not None and bucket["speedup"] is not None for bucket in found.values())
+    assert found["0-512"]["speedup"] > found["2048-8192"]["speedup"]
+    for k in (0, 4):
+        times: tuple[list[float], ...] = ([], [], [])
+        for step in _steps(_records("long_contexts")):
+            places = {bisect_right((512, 2048), row.context) for row in step.rows}
+            if (step.k_verify, step.k_draft, step.prefill_tokens, len(step.rows), len(places)) == (k, k, 0, 3, 1):
+                times[places.pop()].append(step.duration_ms)
+        short, medium, long = (median(those) for those in times)
+        assert max(short, medium) < long
+        assert k == 0 or short < medium
 
 
 @cache

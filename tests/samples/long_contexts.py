@@ -28,7 +28,7 @@ class Length(NamedTuple):
     passages: int
     """Of about 90 tokens each."""
     documents: int
-    """Different ones of each stream: those that come again are in the prefix cache, and prefills don't drown the rest."""
+    """Different ones of each stream. Those that come again are in the prefix cache: prefills don't drown the rest."""
 
 
 SHORT, MEDIUM, LONG = Length(1, 4), Length(8, 4), Length(46, 1)
