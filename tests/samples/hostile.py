@@ -47,7 +47,7 @@ def record(folder: Path) -> Path:
         settings = environment(plan) | {VARIABLE: json.dumps(BRISK)}
         with (
             patch.dict(os.environ, settings),
-            recorded.serving("--drafter", PROPOSER, policy="adaptive", calibrated=True) as served,
+            recorded.serving("--drafter", PROPOSER, policy="adaptive") as served,
         ):
             _traffic(recorded, served, Traffic(served, plan, Path(resolve("bundled").path), **SEQUENCES))
     return out
