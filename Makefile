@@ -9,7 +9,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench accept gpu-check clean distclean
+.PHONY: help setup demo test check bench accept samples gpu-check clean distclean
 
 help: ## what there is to make
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ bench: setup ## the benchmarks, one after the other; they print ratios
 
 accept: setup ## the long measurements; writes tests/acceptance/*.json
 	@$(BIN)/python -m tests.acceptance $(ARGS)
+
+samples: setup ## record the sample traces again; ARGS=hostile for one of them
+	@$(BIN)/python -m tests.samples $(ARGS)
 
 gpu-check: ENGINE := gpu
 gpu-check: setup ## for an owner of an NVIDIA GPU: runs what was never run on one, prints a report to send back

@@ -51,7 +51,8 @@ def stretch_of(
 ) -> Stretch:
     """How this store reads (start, end]: in cells no larger than those of `coarsest`, where they are still there."""
     kept = [progress.up_to(connection, f"kept_{level.name}") for level in LEVELS]
-    needed = next((place for place, since in enumerate(kept) if since <= start), len(LEVELS) - 1)
+    earliest = max(start, 0.0)  # nothing is older, also where the whole record is asked for
+    needed = next((place for place, since in enumerate(kept) if since <= earliest), len(LEVELS) - 1)
     largest = max(needed, LEVELS.index(coarsest))
     rolled = [rolled_up_to(connection, level) if place <= largest else 0.0 for place, level in enumerate(LEVELS)]
     return split(start, end, progress.up_to(connection, progress.RAW_FROM), rolled, kept)

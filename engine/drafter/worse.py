@@ -83,7 +83,9 @@ def write(source: Path, folder: Path, noise: float = NOISE) -> None:
     Raises:
         ModelError: the weights are damaged.
     """
-    (folder / shipped.WEIGHTS).write_bytes(_disturbed(source, noise))
+    with _damage_named():
+        content = disturbed(source, noise)
+    (folder / shipped.WEIGHTS).write_bytes(content)
     shutil.copyfile(source.with_name("config.json"), folder / "config.json")
     (folder / "README.md").write_text(_CARD.format(name=shipped.WORSE_NAME, noise=noise))
 
@@ -101,13 +103,17 @@ def _damage_named() -> Iterator[None]:
         raise ModelError(f"{error}: {shipped.REINSTALL}") from error
 
 
-def _disturbed(source: Path, noise: float) -> bytes:
-    """The file with noise on its bf16 matrices. Norms, which are vectors, and the vocabulary maps stay as they are."""
+def disturbed(source: Path, noise: float) -> bytes:
+    """The safetensors file `source` with noise on its bf16 matrices. Norms, which are vectors, and the vocabulary maps
+    stay as they are. The same noise on the same file gives the same bytes.
+
+    Raises:
+        NoWeightsError: the file is damaged.
+    """
     import numpy as np  # a tenth of a second that only the maker should pay
 
-    with _damage_named():
-        tensors = weights.tensors(source)
-        content = bytearray(source.read_bytes())
+    tensors = weights.tensors(source)
+    content = bytearray(source.read_bytes())
     generator = np.random.RandomState(SEED)  # its streams are the same in every numpy
     for tensor in tensors:
         if tensor.dtype == "BF16" and len(tensor.shape) > 1:

@@ -52,15 +52,16 @@ def environment(plan: Path) -> dict[str, str]:
 
 
 class Traffic:
-    """`each` sequences of both workloads at any moment, until it is left."""
+    """`each` sequences of both workloads at any moment, until it is left; of the hostile one `hostile` where given."""
 
-    def __init__(self, served: Served, plan: Path, model: Path, each: int = 2) -> None:
+    def __init__(self, served: Served, plan: Path, model: Path, each: int = 2, hostile: int | None = None) -> None:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
         self._first = {one.workload: tokenizer.encode(one.opening).ids[0] for one in (HOSTILE, FRIENDLY)}
         assert len(set(self._first.values())) == 2
-        self._served, self._plan, self._each = served, plan, each
+        self._served, self._plan = served, plan
+        self._many = {HOSTILE: each if hostile is None else hostile, FRIENDLY: each}
         self._ended = threading.Event()
         self._name = served.model()
         self.turned_friendly = False
@@ -79,8 +80,8 @@ class Traffic:
     def running(self) -> Iterator[Traffic]:
         threads = [
             threading.Thread(target=self._send, args=(stream, number), daemon=True)
-            for stream in (HOSTILE, FRIENDLY)
-            for number in range(self._each)
+            for stream, many in self._many.items()
+            for number in range(many)
         ]
         for thread in threads:
             thread.start()
