@@ -26,9 +26,8 @@ def sentence(alert: Alert, zone: tzinfo = UTC) -> str:
     named = [_named(cause, clock) for cause in alert.causes]
     if alert.kind == "failing_workload":
         named.append("The vanilla lane would spare both.")
-    if alert.kind in ACCEPTANCE and not any(
-        cause.kind in ("mix", "version", "configuration") for cause in alert.causes
-    ):
+    moved = any(cause.kind in ("mix", "version", "configuration") for cause in alert.causes)
+    if alert.kind in ACCEPTANCE and alert.started is not None and not moved:  # causes are looked for when it fires
         named.append("Mix and version unchanged.")
     return " ".join([said, *named])
 

@@ -51,7 +51,9 @@ def test_a_shift_says_from_where_to_where() -> None:
 
 
 def test_a_pending_alert_does_not_claim_to_be_sure_and_one_that_is_over_says_until_when() -> None:
-    assert "the next one will tell" in sentence(alert(state="pending", started=None))
+    pending = sentence(alert(state="pending", started=None))
+    assert "the next one will tell" in pending
+    assert "unchanged" not in pending, "what changed is looked for when it fires"
     over = sentence(alert(state="resolved", ended=AT + 3600))
     assert "was 9 points under" in over
     assert "from 14:02 to 15:02" in over
