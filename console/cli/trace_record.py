@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _STATE_SECONDS: Final = 60.0
 _EXPORT_SECONDS: Final = 600.0
+_BEGINNING: Final = 10_000
+"""Records among which a state is looked for."""
 _LONGEST: Final = 86_400.0
 """The station keeps steps for two days, less where the disk is short."""
 
@@ -47,6 +49,8 @@ def record(out: str, span: str | None) -> None:
     _wait(seconds)
     say(f"writing {target.name}")
     ask("export", str, ExportParams(path=str(target), state=state), seconds=_EXPORT_SECONDS)
+    if not begins_knowing(target):
+        say("the station removed older steps meanwhile: the trace begins later, without what the judge knew")
     click.echo(str(target))
 
 
@@ -59,6 +63,16 @@ def _target(out: str) -> Path:
     if not target.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {target.parent}")
     return target
+
+
+def begins_knowing(trace: Path) -> bool:
+    """Whether a recording begins with a state record: engines, controls and sequences in force may stand before it."""
+    from itertools import islice
+
+    from engine.records import StateRecord
+    from store.trace import file_records
+
+    return any(isinstance(record, StateRecord) for record in islice(file_records(trace), _BEGINNING))
 
 
 def _begun(state: StateRecord, target: Path, span: str | None) -> str:

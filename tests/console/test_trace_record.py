@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from console.cli.root import root
+from console.cli.trace_record import begins_knowing
 from console.feed.protocol import ExportParams
 from console.feed.server import FeedError
 from console.station import queries
@@ -44,6 +45,9 @@ def test_it_begins_where_the_judge_has_come_to(station: Any, tmp_path: Path) -> 
     asyncio.run(queries.export(station, ExportParams(path=str(out), kind="jsonl", state=state), "ada"))
     records = list(read_records(out))
     assert [record for record in records if isinstance(record, StateRecord)] == [state]
+    assert begins_knowing(out)
+    asyncio.run(queries.export(station, ExportParams(path=str(tmp_path / "all.parquet")), "ada"))
+    assert not begins_knowing(tmp_path / "all.parquet"), "the whole store began with nothing"
     (first, *_) = (record.ts for record in records if isinstance(record, StepRecord))
     assert START + 200 <= state.ts <= first < state.ts + 3
 
@@ -53,46 +57,37 @@ def test_nothing_can_be_recorded_before_there_is_an_engine(station: Any) -> None
         asyncio.run(queries.trace_state(station, None, "ada"))
 
 
+@pytest.mark.parametrize("name", ["run.jsonl", "run.parquet"])
 @pytest.mark.parametrize("ended", ["time", "ctrl+c"])
 def test_it_is_written_when_the_time_is_over_or_at_ctrl_c(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: str, name: str
 ) -> None:
-    asked: list[tuple[str, Any]] = []
+    asked: list[str] = []
+    state = StateRecord(START, {"version": 1})
 
     def ask(method: str, kind: type, params: Any = None, *, seconds: float = 0.0) -> Any:
-        asked.append((method, params))
-        return StateRecord(START, {"version": 1}) if method == "trace_state" else params.path
+        asked.append(method)
+        if method == "trace_state":
+            return state
+        with TraceWriter(params.path) as writer:  # as the station does
+            for record in (engine(START), params.state):
+                writer.write(record)
+        return params.path
 
     def sleep(seconds: float) -> None:
-        asked.append(("waited", seconds))
+        asked.append("waited")
         if ended == "ctrl+c":
             raise KeyboardInterrupt
 
     monkeypatch.setattr("console.cli.station.ask", ask)
     monkeypatch.setattr("time.sleep", sleep)
-    out = tmp_path / "run.jsonl"
+    out = tmp_path / name
     arguments = ["--for", "10m"] if ended == "time" else []
     result = CliRunner().invoke(root, ["trace", "record", str(out), *arguments])
     assert (result.exit_code, result.stdout) == (0, f"{out}\n")
-    assert [method for method, _ in asked] == ["trace_state", "waited", "export"]
-    assert asked[2][1].state == StateRecord(START, {"version": 1})
-
-
-def test_a_compact_recording_is_made_of_what_the_station_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def ask(method: str, kind: type, params: Any = None, *, seconds: float = 0.0) -> Any:
-        if method == "trace_state":
-            return StateRecord(START, {"version": 1})
-        with TraceWriter(params.path) as writer:
-            for record in (engine(START), params.state):
-                writer.write(record)
-        return params.path
-
-    monkeypatch.setattr("console.cli.station.ask", ask)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    out = tmp_path / "run.parquet"
-    result = CliRunner().invoke(root, ["trace", "record", str(out), "--for", "10s"])
-    assert (result.exit_code, result.stdout) == (0, f"{out}\n")
-    assert list(read_records(out)) == [engine(START), StateRecord(START, {"version": 1})]
+    assert "without what the judge knew" not in result.stderr
+    assert asked == ["trace_state", "waited", "export"]
+    assert list(read_records(out)) == [engine(START), state]
     assert list(tmp_path.iterdir()) == [out]
 
 
