@@ -84,7 +84,8 @@ class ReplayDesk:
         if mark is None and self._view.complete:
             self._app.tell(f"There is no {_NAMES[kind]} {'after' if step > 0 else 'before'} this moment.")
             return
-        self._ask(ReplayAct(act="jump", kind=kind, count=step), self._expected(ts=None if mark is None else mark.ts))
+        held = self._expected() if mark is None else self._expected(ts=mark.ts, playing=False)
+        self._ask(ReplayAct(act="jump", kind=kind, count=step), held)
 
     def seek(self, ts: float) -> None:
         self._ask(ReplayAct(act="seek", ts=ts), self._expected(ts=ts))

@@ -287,7 +287,8 @@ class ReplayAct(msgspec.Struct, frozen=True, kw_only=True):
 
     `step`: `count` engine steps onward, back where it is negative; pauses. `seek`: to `ts` (Unix seconds of the
     record), else to `share` of the span (0 to 1). `jump`: to the next mark of `kind`, to the one before where `count`
-    is negative. `loop`: over `loop`, None ends it. `speed`: seconds of record a second, None for as fast as it goes.
+    is negative; pauses there. `loop`: over `loop`, None ends it. `speed`: seconds of record a second, None for as fast
+    as it goes.
     """
 
     act: Literal["play", "pause", "toggle", "step", "seek", "jump", "speed", "loop"]

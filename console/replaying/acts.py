@@ -67,10 +67,12 @@ def _seek(player: Player, params: ReplayAct, clock: Clock, wall: float) -> None:
 
 
 def _jump(player: Player, params: ReplayAct, clock: Clock, wall: float) -> None:
-    """To a mark, all of them counted, shown or not. Where there is none that way, it stays."""
+    """To a mark, all of them counted, shown or not, and hold there: a fast replay would be past it at once. Where there
+    is none that way, it goes on."""
     clock.tick(wall)
     mark = neighbour(player.timeline.marks, params.kind, clock.ts, params.count)
     if mark is not None:
+        clock.pause(wall)
         clock.seek(mark.ts, wall)
 
 

@@ -190,7 +190,9 @@ def test_the_picture_tells_the_policy_the_gap_and_the_history_of_its_moment(tmp_
         before = player.take()
         assert (before.policy, before.policy_version) == (PolicyMode(mode="static", k=4), 1)
         assert policy_history(player, HistoryParams()).entries == []
-        replay_act(player, ReplayAct(act="jump", kind="control"))
+        replay_act(player, ReplayAct(act="speed", speed=1000.0))
+        replay_act(player, ReplayAct(act="play"))
+        assert not replay_act(player, ReplayAct(act="jump", kind="control")).playing, "it holds where one wants to look"
         there = player.take()
         assert (there.ts, there.policy, there.policy_version) == (T0 + 10, PolicyMode(mode="off"), 2)
         assert there.events[-1].text == "operator: mode static:4 → off, policy 2"
