@@ -46,7 +46,7 @@ class Clock:
         target = self.ts + max(0.0, seconds)
         if self.loop is not None:
             first, last = self.loop
-            if target >= last:
+            if target >= last and target > self.ts:  # a clock that was set to the end of its loop shows it first
                 target = first + (target - last) % (last - first)
             self.ts = min(max(target, first), last)  # the sum may be off by its last digit
             return
