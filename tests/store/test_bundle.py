@@ -350,6 +350,6 @@ def test_a_cut_does_not_take_what_the_operator_had_set_for_a_mismatch(tmp_path: 
 
 def test_only_a_trace_or_a_store_can_begin_at_a_moment(recorded: Store, tmp_path: Path) -> None:
     for name in ("a.csv", "a"):
-        with pytest.raises(ExportError, match="JSONL"):
+        with pytest.raises(ExportError, match="only a trace and a store"):
             export(recorded.connection, tmp_path / name, since=T0)
     assert list(tmp_path.iterdir()) == []
