@@ -38,7 +38,7 @@ class Span(NamedTuple):
     """Whether any step lies in it."""
 
 
-def recorded_span(connection: duckdb.DuckDBPyConnection) -> Span | None:
+def played_span(connection: duckdb.DuckDBPyConnection) -> Span | None:
     """From the start of the first step to the end of the last record; where no step was made or kept, from the start
     of the first engine on. None: nothing is recorded."""
     first, start, *ends = only_row(

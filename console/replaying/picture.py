@@ -10,6 +10,7 @@ import duckdb
 from console.feed.messages import AlertView, BucketView, EngineView, LossView
 from console.picturing.alert_views import alert_views
 from console.picturing.bucket_views import BucketViews, as_feed
+from console.picturing.engine_record import told_by
 from console.replaying.alerts_then import alerts_then
 from console.replaying.policy_then import PolicyThen
 from console.replaying.timeline import Timeline
@@ -98,19 +99,7 @@ def _engine(
         owned=False,
         state="lost" if lost else "serving",
         detail=(dark[record.engine] or "nothing is known of this stretch") if lost else "",
-        started=record.ts,
         restarts=started.restarts,
-        target=record.target,
-        drafter=record.drafter,
-        method=record.method,
-        vllm=record.vllm,
-        device=record.device,
-        max_k=record.max_k,
-        max_num_seqs=record.max_num_seqs,
-        batch_k=record.batch_k,
-        async_scheduling=record.async_scheduling,
-        data_parallel_size=record.data_parallel_size,
-        max_model_len=record.max_model_len,
         configured=configured,
         resolved=resolved_by(record, configured),
         executed_k=load.executed_k if load is not None else None,
@@ -120,4 +109,5 @@ def _engine(
         policy_sent=policy.state.version if policy.state is not None else None,
         policy_applied=load.policy if load is not None else None,
         last_frame_age=None if load is None else max(0.0, ts - load.last_frame),
+        **told_by(record),
     )

@@ -20,7 +20,7 @@ from console.replaying.snapshots import Station, snapshot_of
 from console.replaying.timeline import Timeline
 from store.figures import BucketKey
 from store.levels import FINEST
-from store.moments import last_step_before, moment_of_work, recorded_span, told_notes
+from store.moments import last_step_before, moment_of_work, played_span, told_notes
 
 PICTURE_SECONDS: Final = 0.25
 """From one picture to the next while it plays."""
@@ -156,7 +156,7 @@ class Player:
         if not self._stale or (time.monotonic() < self._reread_at and not complete):
             return
         self._stale = False
-        span = recorded_span(self._connection)
+        span = played_span(self._connection)
         if span is None or not (span.steps or complete):
             return
         self._reread_at = time.monotonic() + REREAD_SECONDS

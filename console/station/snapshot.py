@@ -9,6 +9,7 @@ import msgspec
 
 from console.feed.messages import BucketView, EngineView, LossView, StoreView
 from console.picturing.bucket_views import BucketViews
+from console.picturing.engine_record import told_by
 from console.station.engine_supervisor import EngineSupervisor
 from console.station.engines import KnownEngine
 from console.station.policy import PolicyBook
@@ -54,19 +55,8 @@ def engine_view(
         view = msgspec.structs.replace(
             view,
             pid=record.pid,
-            started=record.ts,
-            target=record.target,
-            drafter=record.drafter,
-            method=record.method,
-            vllm=record.vllm,
-            device=record.device,
-            max_k=record.max_k,
-            max_num_seqs=record.max_num_seqs,
-            batch_k=record.batch_k,
-            async_scheduling=record.async_scheduling,
-            data_parallel_size=record.data_parallel_size,
-            max_model_len=record.max_model_len,
             resolved=known.resolved(state.policy),
+            **told_by(record),
         )
     return view if supervisor is None else _with_process(view, supervisor)
 

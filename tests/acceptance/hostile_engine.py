@@ -23,7 +23,7 @@ from console.feed.messages import WorkloadView
 from console.feed.protocol import History, HistoryParams
 from engine.deciding.settings import DecidingSettings
 from engine.models import resolve
-from tests.acceptance.result import write
+from tests.acceptance.on_the_engine import measured
 from tests.path.planted_traffic import (
     FRIENDLY,
     HOSTILE,
@@ -74,24 +74,9 @@ def main() -> bool:
         plan = Path(name) / "plan.json"
         os.environ |= environment(plan)
         served = Served(Path(name), "--drafter", PROPOSER, policy="adaptive", calibrated=True)
-        try:
-            served.wait_serving()
-            until("calibrated", lambda: _calibrated(served), 120.0)
-            figures = _measure(served, Traffic(served, plan, Path(resolve("bundled").path)))
-        except AssertionError as error:
-            print(f"{error}\n{served.logs()}", file=sys.stderr)
-            return False
-        finally:
-            served.stop()
-    for claim, held in figures["verdicts"].items():
-        print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
-    print(write("hostile_engine", figures))
-    return all(figures["verdicts"].values())
-
-
-def _calibrated(served: Served) -> bool:
-    view = served.snapshot().calibration
-    return view is None or view.state in ("done", "skipped")
+        return measured(
+            "hostile_engine", served, lambda: _measure(served, Traffic(served, plan, Path(resolve("bundled").path)))
+        )
 
 
 def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:

@@ -30,8 +30,8 @@ import msgspec
 from console.traffic.prompts import MAX_TOKENS, TEMPERATURE, WORKLOADS, Workload, prompts
 from engine.records import PolicyMode, StateRecord, StepRecord
 from store.trace import read_records, trace_info
-from tests.acceptance.result import write
-from tests.path.served import SPECDECK, Served, until
+from tests.acceptance.on_the_engine import measured
+from tests.path.served import SPECDECK, Served
 
 MINUTES: Final = 10.0
 FLOOR: Final = "4"
@@ -50,24 +50,7 @@ KINDS: Final = ("kind", "engine", "bucket", "state", "started", "ended")
 def main(minutes: float = MINUTES) -> bool:
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as name:
         served = Served(Path(name), "--speedup-floor", FLOOR, "--calibrate", "20", policy="static:4", calibrated=True)
-        try:
-            served.wait_serving()
-            until("calibrated", lambda: _calibrated(served), 120.0)
-            figures = _measure(served, Path(name) / "run.jsonl.zst", minutes * 60)
-        except AssertionError as error:
-            print(f"{error}\n{served.logs()}", file=sys.stderr)
-            return False
-        finally:
-            served.stop()
-    for claim, held in figures["verdicts"].items():
-        print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
-    print(write("replayed_run", figures))
-    return all(figures["verdicts"].values())
-
-
-def _calibrated(served: Served) -> bool:
-    view = served.snapshot().calibration
-    return view is None or view.state in ("done", "skipped")
+        return measured("replayed_run", served, lambda: _measure(served, Path(name) / "run.jsonl.zst", minutes * 60))
 
 
 def _measure(served: Served, out: Path, seconds: float) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from console.feed.protocol import PolicySet
 from engine.models import resolve
 from engine.policy.lapse import SILENCE_SECONDS
 from engine.records import GapRecord, Record, StepRecord
-from tests.acceptance.result import write
+from tests.acceptance.on_the_engine import measured
 from tests.path.planted_traffic import FRIENDLY, HOSTILE, PROPOSER, Traffic, environment, turned_off, view_of
 from tests.path.policies import set_policy
 from tests.path.served import Served, until
@@ -46,24 +46,9 @@ def main() -> bool:
             Path(name), "--drafter", PROPOSER, "--calibrate", "30",
             "--engine-arg=--per-request-spec-decode-metrics=detailed", policy="adaptive", calibrated=True,
         )  # fmt: skip
-        try:
-            served.wait_serving()
-            until("calibrated", lambda: served.snapshot().calibration is None or _calibrated(served), 120.0)
-            figures = _measure(served, Traffic(served, plan, Path(resolve("bundled").path)))
-        except AssertionError as error:
-            print(f"{error}\n{served.logs()}", file=sys.stderr)
-            return False
-        finally:
-            served.stop()
-    for claim, held in figures["verdicts"].items():
-        print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
-    print(write("station_gone", figures))
-    return all(figures["verdicts"].values())
-
-
-def _calibrated(served: Served) -> bool:
-    view = served.snapshot().calibration
-    return view is not None and view.state in ("done", "skipped")
+        return measured(
+            "station_gone", served, lambda: _measure(served, Traffic(served, plan, Path(resolve("bundled").path)))
+        )
 
 
 def _measure(served: Served, traffic: Traffic) -> dict[str, Any]:
