@@ -8,34 +8,23 @@ formatted, and of those only changed ones painted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from console.app import columns
 from console.app.columns import Layout, RowFacts
+from console.app.cursor_view import CursorView
 from console.app.line_view import strip_of
 from console.app.spans import EMPTY, Line, text_of
 from store.figures import BucketKey
 
 
-class BucketTable(ScrollView, can_focus=True):
+class BucketTable(CursorView):
     """Rows of the bucket table; `BucketHeader` above it shares the layout."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(0)", "first", show=False),
-        Binding("end", "edge(-1)", "last", show=False),
-    ]
 
     class Selected(Message):
         """The cursor stands on another bucket."""
@@ -52,7 +41,6 @@ class BucketTable(ScrollView, can_focus=True):
         self._rows: Sequence[RowFacts] = ()
         self._layout: Layout = []
         self._cursor: BucketKey | None = None
-        self._painted: dict[int, Line] = {}
 
     @property
     def cursor(self) -> BucketKey | None:
@@ -85,12 +73,6 @@ class BucketTable(ScrollView, can_focus=True):
     def action_move(self, step: int) -> None:
         self._select((self._index() or 0) + step)
 
-    def action_page(self, direction: int) -> None:
-        self.action_move(direction * max(1, self.size.height - 1))
-
-    def action_edge(self, index: int) -> None:
-        self._select(index if index >= 0 else len(self._rows) - 1)
-
     def on_click(self, event: events.Click) -> None:
         self._select(event.y + self.scroll_offset.y, clamp=False)
 
@@ -102,6 +84,9 @@ class BucketTable(ScrollView, can_focus=True):
             return EMPTY
         facts = self._rows[index]
         return columns.row(facts, self._layout, facts.bucket.key == self._cursor)
+
+    def _length(self) -> int:
+        return len(self._rows)
 
     def _index(self) -> int | None:
         return next((index for index, facts in enumerate(self._rows) if facts.bucket.key == self._cursor), None)
@@ -119,19 +104,6 @@ class BucketTable(ScrollView, can_focus=True):
                 self.refresh_line(changed)
         self._keep_in_view(index)
         self.post_message(self.Selected(key))
-
-    def _keep_in_view(self, index: int) -> None:
-        top = self.scroll_offset.y
-        if index < top:
-            self.scroll_to(y=index, animate=False)
-        elif self.size.height and index >= top + self.size.height:
-            self.scroll_to(y=index - self.size.height + 1, animate=False)
-
-    def _repaint(self) -> None:
-        top = self.scroll_offset.y
-        for index in range(top, top + self.size.height):
-            if self._painted.get(index, EMPTY) != self._line(index):
-                self.refresh_line(index)
 
 
 class BucketHeader(Widget):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from console.app.cursor_view import CursorView
 from console.app.line_view import strip_of
 from console.app.spans import EMPTY, Line, text_of
 
@@ -19,17 +17,8 @@ Row = tuple[str, Line]
 """A key and the line without its cursor."""
 
 
-class PickList(ScrollView, can_focus=True):
+class PickList(CursorView):
     """`show` gives it rows. Past its last or first line the cursor leaves it (`Left`)."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("home", "edge(0)", "first", show=False),
-        Binding("end", "edge(-1)", "last", show=False),
-    ]
 
     class Moved(Message):
         """The cursor stands elsewhere, or the list has or lost the focus."""
@@ -51,7 +40,6 @@ class PickList(ScrollView, can_focus=True):
         self._empty: Callable[[int], list[Line]] = lambda width: []
         self._cursor: str | None = None
         self._forget = forget
-        self._painted: dict[int, Line] = {}
 
     @property
     def cursor(self) -> str | None:
@@ -88,12 +76,6 @@ class PickList(ScrollView, can_focus=True):
         else:
             self.post_message(self.Left(step))
 
-    def action_page(self, direction: int) -> None:
-        self._select((self._index() or 0) + direction * max(1, self.size.height - 1))
-
-    def action_edge(self, index: int) -> None:
-        self._select(index if index >= 0 else len(self._rows) - 1)
-
     def on_click(self, event: events.Click) -> None:
         index = event.y + self.scroll_offset.y
         if index < len(self._rows):
@@ -125,6 +107,9 @@ class PickList(ScrollView, can_focus=True):
         here = key == self._cursor
         return (("▸" if here else " ", "key" if self.has_focus else "faint"), *line)
 
+    def _length(self) -> int:
+        return len(self._rows)
+
     def _index(self) -> int | None:
         return next((index for index, (key, _) in enumerate(self._rows) if key == self._cursor), None)
 
@@ -135,16 +120,3 @@ class PickList(ScrollView, can_focus=True):
         self._cursor = self._rows[index][0]
         self._keep_in_view(index)
         self._told()
-
-    def _keep_in_view(self, index: int) -> None:
-        top = self.scroll_offset.y
-        if index < top:
-            self.scroll_to(y=index, animate=False)
-        elif self.size.height and index >= top + self.size.height:
-            self.scroll_to(y=index - self.size.height + 1, animate=False)
-
-    def _repaint(self) -> None:
-        top = self.scroll_offset.y
-        for index in range(top, top + self.size.height):
-            if self._painted.get(index, EMPTY) != self._line(index):
-                self.refresh_line(index)
