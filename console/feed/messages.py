@@ -236,6 +236,38 @@ class ReplayView(msgspec.Struct, frozen=True, kw_only=True):
     """What was odd about the trace."""
 
 
+class MapSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The operating map that the station holds. `stale`: what is not as it was when it was made; empty: it holds."""
+
+    id: str
+    ts: float
+    plan: str
+    stale: list[str] = []
+    schedule: list[tuple[int, int, int]] | None = None
+
+
+class RehearsalView(msgspec.Struct, frozen=True, kw_only=True):
+    """A rehearsal that is going on, as it tells of itself; also params of `rehearsal_progress`."""
+
+    id: str
+    plan: str
+    state: Literal["starting", "running", "fallback_test", "over", "stopped", "failed"]
+    pass_number: int = 0
+    passes: int = 0
+    arm: str = ""
+    phase: str = ""
+    seconds_left: float | None = None
+    """Of the whole rehearsal."""
+    sent: int = 0
+    done: int = 0
+    errors: int = 0
+    note: str = ""
+    """One line about trouble or what is waited for; at the end what it came to."""
+    folder: str = ""
+    pid: int | None = None
+    """The process to interrupt."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     v: int = FEED_VERSION
     station: str
@@ -269,6 +301,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     running: int | None = None
     waiting: int | None = None
     """Sequences of all engines that tell; None where none does."""
+    map: MapSummary | None = None
+    rehearsal: RehearsalView | None = None
+    """The one that goes on, or the last one for a while after its end."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

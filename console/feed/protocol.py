@@ -11,6 +11,7 @@ import msgspec
 
 from console.feed.messages import FEED_VERSION, Series, Snapshot
 from engine.records import Lane, PolicyMode, StateRecord
+from store.operating_map.records import OperatingMap
 
 Method = Literal[
     "hello",
@@ -34,6 +35,12 @@ Method = Literal[
     "processes",
     "replay_act",
     "whatif",
+    "fingerprint",
+    "map_get",
+    "map_put",
+    "rehearsal_start",
+    "rehearsal_progress",
+    "rehearsal_stop",
 ]
 ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refused", "failed", "unreachable"]
 
@@ -308,6 +315,39 @@ class WhatIfParams(msgspec.Struct, frozen=True, kw_only=True):
     end: float | None = None
 
 
+class FingerprintParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `fingerprint`, answered with a `store.operating_map` Fingerprint. `engine`: None for ours."""
+
+    engine: str | None = None
+
+
+class MapPut(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `map_put`: an operating map, to be kept in the store and shown. Answered, as `map_get`, by a
+    MapAnswer."""
+
+    map: OperatingMap
+
+
+class MapAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`stale`: what is not as it was when the map was made; empty: it holds, or no engine runs to tell."""
+
+    map: OperatingMap | None
+    stale: list[str] = []
+
+
+class RehearsalStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `rehearsal_start`: a rehearsal on the station's own engine, as a process of its own. `plan`: the name
+    of one that is built in, or an absolute path. Answered by a RehearsalView."""
+
+    plan: str
+
+
+class RehearsalStop(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `rehearsal_stop`: interrupt the rehearsal that goes on; what was measured is kept."""
+
+    id: str | None = None
+
+
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "compact", "parquet", "csv"] | None = None
@@ -341,12 +381,15 @@ __all__ = [
     "ErrorCode",
     "ErrorObject",
     "ExportParams",
+    "FingerprintParams",
     "Hello",
     "History",
     "HistoryEntry",
     "HistoryParams",
     "LogChunk",
     "LogParams",
+    "MapAnswer",
+    "MapPut",
     "Method",
     "PolicyConfirm",
     "PolicyResult",
@@ -354,6 +397,8 @@ __all__ = [
     "PolicyUndo",
     "ProcessView",
     "ProcessesResult",
+    "RehearsalStart",
+    "RehearsalStop",
     "ReplayAct",
     "Reply",
     "ReportParams",
