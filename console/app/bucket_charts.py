@@ -98,7 +98,7 @@ def _policy_line(engine: EngineView | None, width: int) -> Line:
     executed = numbers.ABSENT if engine.executed_k is None else f"K {engine.executed_k}"
     limit = f" ({clean(engine.executed_limit)})" if engine.executed_limit and engine.executed_k is not None else ""
     text = f" configured {numbers.mode(engine.configured)} → resolved {numbers.mode(engine.resolved)} → "
-    return cut(((text, "dim"), (f"{executed}{limit}", "critical" if engine.mismatch else "text")), width)
+    return cut(((text, "dim"), (f"{executed}{limit}", "critical" if engine.unexplained else "text")), width)
 
 
 def _canvas(rows: Sequence[str], role: Role) -> Canvas:

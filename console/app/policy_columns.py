@@ -33,7 +33,7 @@ def column_row(engine: EngineView, width: int, label: str = "") -> Line:
         *_label(label),
         (_mode(engine.configured, cell), "bright"),
         (_mode(engine.resolved, cell), "warn" if _changed(engine) else "bright"),
-        (executed, "critical" if engine.mismatch else "bright"),
+        (executed, "critical" if engine.unexplained else "bright"),
         (limit, "dim"),
     )
 
@@ -42,7 +42,7 @@ def column_reasons(engine: EngineView, width: int) -> list[Line]:
     """Why they differ, one sentence each; nothing where they agree."""
     reasons: list[tuple[str | None, Role]] = [
         (engine.resolved.reason if engine.resolved is not None else None, "warn"),
-        (engine.mismatch, "critical"),
+        (engine.mismatch, "critical" if engine.unexplained else "dim"),
         (engine.policy_error, "critical"),
         (_reverted(engine), "warn"),
         (_orphaned(engine), "warn"),

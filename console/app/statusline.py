@@ -126,7 +126,7 @@ def _mode(snapshot: Snapshot) -> Line:
 
 
 def _executed(picture: Picture) -> Line:
-    """`K 4`, or `K 4→1 ▼` when what is executed is not what was configured."""
+    """`K 4`, `K 4→1 ▼` where a fixed K is not what is executed, `K 1 ≠` where nothing explains it."""
     assert picture.snapshot is not None
     drafting = [engine for engine in picture.serving if engine.max_k != 0]  # one without speculation is always at 0
     executed = sorted({engine.executed_k for engine in drafting if engine.executed_k is not None})
@@ -136,9 +136,10 @@ def _executed(picture: Picture) -> Line:
     policy = picture.snapshot.policy
     configured = None if policy is None else 0 if policy.mode == "off" else policy.k
     differs = configured is not None and executed != [configured]
-    if not differs and not any(engine.mismatch for engine in picture.serving):
+    unexplained = any(engine.unexplained for engine in picture.serving)
+    if not differs and not unexplained:
         return (("K ", "dim"), (shown, "bright"))
-    role: Role = "critical" if any(engine.mismatch for engine in picture.serving) else "warn"
+    role: Role = "critical" if unexplained else "warn"
     if not differs:
         return (("K ", "dim"), (f"{shown} ≠", role))
     arrow = "▼" if configured is not None and executed[0] < configured else "▲"

@@ -57,6 +57,8 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     """The policy term that set the executed K."""
     mismatch: str | None = None
     """Why executed differs from configured, when it does; None when they agree."""
+    unexplained: bool = False
+    """It differs, and no limit and no cause explains it."""
     running: int | None = None
     waiting: int | None = None
     policy_sent: int | None = None

@@ -62,8 +62,8 @@ ENGINE_GAUGES: Final[dict[str, tuple[str, Callable[[EngineView], float | None]]]
     "waiting": ("Sequences waiting.", lambda view: view.waiting),
     "policy_applied": ("Version of the policy that its last step carried out.", lambda view: view.policy_applied),
     "policy_mismatch": (
-        "1 while what is executed differs from what was configured.",
-        lambda view: None if view.configured is None else float(view.mismatch is not None),
+        "1 while what is executed differs from what was configured and no limit or cause explains it.",
+        lambda view: None if view.configured is None else float(view.unexplained),
     ),
     "last_frame_age_seconds": ("Since anything was heard of it.", lambda view: view.last_frame_age),
 }

@@ -41,6 +41,7 @@ def engine_view(
         executed_k=known.executed.k if known.executed else None,
         executed_limit=known.executed.limit if known.executed else None,
         mismatch=known.mismatch,
+        unexplained=known.mismatch_steps > 0,
         running=load.running if load is not None else 0,
         waiting=load.waiting if load is not None else 0,
         policy_sent=state.version,

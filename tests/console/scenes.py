@@ -266,6 +266,7 @@ def mismatched() -> Snapshot:
         executed_k=1,
         executed_limit="max",
         mismatch="rows show K 1 for 64 steps and no limit explains it",
+        unexplained=True,
         policy_applied=2,
     )
     return live(engines=[odd])
@@ -328,7 +329,8 @@ def troubled() -> Snapshot:
     )  # fmt: skip
     odd = engine(
         max_k=3, configured=mode, resolved=lower, executed_k=0, executed_limit="max",
-        mismatch="rows show K 0 for 64 steps and no limit explains it", reverted=NOW - 780, orphaned=NOW - 95,
+        mismatch="rows show K 0 for 64 steps and no limit explains it", unexplained=True,
+        reverted=NOW - 780, orphaned=NOW - 95,
     )  # fmt: skip
     gateway = GatewayView(
         "http://127.0.0.1:8000", "serving", 4300, 1204, vanilla_engine=True, vanilla_ok=False, vanilla_requests=118,

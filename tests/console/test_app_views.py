@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,6 +175,16 @@ def test_the_status_line_keeps_mode_k_and_alerts_at_80_columns() -> None:
     line = text_of(status_line(picture(snapshot=scenes.alerting()), 80))
     for part in ("e0 restarting", "static:4", "■1", "▲2"):
         assert part in line
+
+
+def test_k_is_marked_only_where_nothing_explains_it() -> None:
+    adaptive = PolicyMode(mode="adaptive", act=True)
+    lowered = scenes.engine(executed_k=1, executed_limit="adaptive", mismatch="adaptive: K 1 where 4 is configured")
+    explained = scenes.live(engines=[lowered], policy=adaptive)
+    assert "K 1  run" in text_of(status_line(picture(snapshot=explained), 120)), "that is what adaptive is for"
+    odd = scenes.live(engines=[msgspec.structs.replace(lowered, unexplained=True)], policy=adaptive)
+    line = status_line(picture(snapshot=odd), 120)
+    assert ("1 ≠", "critical") in line
 
 
 def test_the_status_line_gives_up_the_version_before_the_names_of_the_models() -> None:
