@@ -36,6 +36,10 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
 }
 
 
+DIALOGS: Final[frozenset[Context]] = frozenset({"choose", "edit", "confirm", "leave", "go", "what_if", "page"})
+"""Contexts that lie over a screen and keep its keys out."""
+
+
 @dataclass(frozen=True)
 class Action:
     """One thing a key does. `keys`: Textual key names, comma separated; the first is the one that is shown."""

@@ -27,7 +27,7 @@ from console.app.policy_desk import PolicyDesk
 from console.app.replay_clock import Expected
 from console.app.replay_desk import Opening, ReplayDesk
 from console.app.replay_keys import ReplayKeys
-from console.app.themes import DARK, THEMES, Palette, next_theme
+from console.app.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
@@ -73,6 +73,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         intent: Intent = "run",
         opening: Opening | None = None,
         keymap: dict[str, str] | None = None,
+        theme: str | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
@@ -87,9 +88,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self._home_loop: asyncio.AbstractEventLoop | None = None
         self._ending: Outcome | None = None
         self.picture = Picture(Link("connecting", now()), now(), read_only=read_only, intent=intent)
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = DARK.name
+        for known in THEMES:
+            self.register_theme(known)
+        self.theme = THEME_WORDS.get(theme or "", DARK.name)
         self._palettes: dict[str, Palette] = {}
 
     @property

@@ -22,10 +22,12 @@ def run_console(
     intent: Intent = "run",
     opening: Opening | None = None,
     keymap: dict[str, str] | None = None,
+    theme: str | None = None,
 ) -> Outcome:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
     Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
+    `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
@@ -33,7 +35,13 @@ def run_console(
     require_terminal()
     client = FeedClient(feed_path, snapshots_path)
     app = SpecdeckApp(
-        client, read_only=read_only, on_disconnect=on_disconnect, intent=intent, opening=opening, keymap=keymap
+        client,
+        read_only=read_only,
+        on_disconnect=on_disconnect,
+        intent=intent,
+        opening=opening,
+        keymap=keymap,
+        theme=theme,
     )
     lost = False
 

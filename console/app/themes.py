@@ -65,6 +65,9 @@ CLEAR: Final = Theme(
 
 THEMES: Final = (DARK, LIGHT, CLEAR)
 
+THEME_WORDS: Final = {theme.name.removeprefix("specdeck-"): theme.name for theme in THEMES}
+"""Their names by the word that an operator writes: `dark`, `light`, `clear`."""
+
 _COLOURS: Final[dict[Role, tuple[str, bool]]] = {
     "text": ("foreground", False),
     "bright": ("bright", True),

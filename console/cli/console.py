@@ -38,13 +38,17 @@ def reviver(station: RunningStation) -> Callable[[], str | None] | None:
 def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: bool = False) -> int:
     """Run the console until it is left, then do what was chosen. The exit code."""
     from console.app.main import Outcome, run_console
+    from console.cli.settings.defaults import in_force
 
+    settings = in_force()
     places = sockets()
     outcome = run_console(
         places.feed,
         places.snapshots,
         read_only=read_only,
         on_disconnect=revive,
+        theme=settings.theme,
+        keymap=settings.keys,
         intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
     )
     if outcome is Outcome.STOP:

@@ -112,8 +112,17 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
 
 
 def serving(function: F) -> F:
-    """Add the options of everything that may start a station."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_SERVING), function)
+    """Add the options of everything that may start a station. Each may also come from the environment, as
+    `SPECDECK_SERVE_MAX_K` and its like, and from the settings file."""
+    added = functools.reduce(lambda wrapped, option: option(wrapped), reversed(_SERVING), function)
+    for parameter in added.__click_params__[-len(_SERVING) :]:  # type: ignore[attr-defined]
+        parameter.envvar = parameter.envvar or variable(parameter.name)
+    return added
+
+
+def variable(name: str) -> str:
+    """The environment variable of an option."""
+    return f"SPECDECK_SERVE_{name.upper()}"
 
 
 scraping = click.option(
@@ -183,8 +192,10 @@ def station_options(
         BadInput: a host that is open to others without a key, a port that is taken, no policy, or engines that can't be
             meant.
     """
+    from console.cli.settings.defaults import in_force
     from console.station.options import StationOptions
 
+    settings = in_force()
     if not is_loopback(host) and not api_key:
         raise BadInput(f"--host {host} can be reached by others: give --api-key, or stay on 127.0.0.1")
     mode = _mode(policy)
@@ -204,6 +215,7 @@ def station_options(
         policy=mode,
         calibrate=0.0 if no_calibration else calibrate,
         vanilla_engine=vanilla_engine,
+        deciding=settings.deciding,
         **rest,
     )
     _check_engine(options)

@@ -9,6 +9,7 @@ from console.app.moment import Moment
 from console.cli.console import require_terminal
 from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child
+from console.cli.settings.defaults import in_force
 
 
 def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_floor: float | None) -> int:
@@ -18,12 +19,15 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
         BadInput: there is no terminal.
     """
     require_terminal("`specdeck replay --headless` runs a trace to its end and reports without one")
+    settings = in_force()
     with replay_child(trace, speedup_floor) as child:
         outcome = run_console(
             child.sockets.feed,
             child.sockets.snapshots,
             on_disconnect=child.check,
             intent="replay",
+            theme=settings.theme,
+            keymap=settings.keys,
             opening=Opening(speed, at),
         )
         if outcome is Outcome.NOTHING:

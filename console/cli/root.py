@@ -9,6 +9,9 @@ import click
 from console.cli.lazy import Lazy, LazyGroup
 from console.cli.options import serving
 
+STARTING = ("demo", "serve")
+"""Commands that start a station with the options of `specdeck` itself."""
+
 COMMANDS = {
     "demo": Lazy("console.cli.demo", "demo", "Station, sample traffic and console on the bundled model."),
     "serve": Lazy("console.cli.serve", "serve", "The station without a console; SIGTERM flushes and stops clean."),
@@ -35,13 +38,28 @@ COMMANDS = {
     "bundle": Lazy(
         "console.cli.bundle", "bundle", "One redacted file for a bug report: records, config, logs, doctor."
     ),
+    "config": Lazy("console.cli.config", "config", "Settings: show with the source of each, validate, path."),
     "drafter": Lazy("console.cli.drafter", "drafter", "Train an EAGLE-3 drafter for a target; measure one."),
     "doctor": Lazy("console.cli.doctor", "doctor", "Check engine, model, sockets, disk: one line and one remedy each."),
 }
 
 
+class Root(LazyGroup):
+    """Takes defaults from the settings file, for what starts a station."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        alone = not args or args[0].startswith("-")
+        if (alone or args[0] in STARTING) and not {"-h", "--help", "--version"} & set(args):
+            from console.cli.settings.defaults import file_defaults
+
+            extra["default_map"] = file_defaults()
+        return super().make_context(info_name, args, parent, **extra)
+
+
 @click.group(
-    cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=Root, lazy=COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @serving
 @click.version_option(package_name="specdeck", message="%(prog)s %(version)s")

@@ -94,7 +94,7 @@ class Control:
             self.book.for_engine,
             self.main_engine,
             lambda: recorder.house.models,
-            deciding_settings(),
+            deciding_settings(file=options.deciding),
         )
         self.calibration = Calibration(
             options.calibrate,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -28,40 +29,46 @@ class BadDeciding(ValueError):
     """`SPECDECK_DECIDING` can't be meant: names the field and what it may be."""
 
 
-def deciding_settings(text: str | None = None) -> DecidingSettings:
-    """The settings in `text`, by default in the environment; the defaults where there are none.
+def deciding_settings(
+    text: str | None = None, where: str = VARIABLE, file: Mapping[str, float] | None = None
+) -> DecidingSettings:
+    """The settings in `text`, by default in the environment; what is not set there as in `file`, else by default.
+
+    Args:
+        where: what a complaint calls `text`.
+        file: fields of the settings file, checked by themselves before.
 
     Raises:
         BadDeciding: it is no JSON object of known fields with numbers that they can have.
     """
     text = os.environ.get(VARIABLE, "") if text is None else text
-    if not text.strip():
-        return DecidingSettings()
     try:
-        given = msgspec.json.decode(text, type=dict[str, float])
+        given = msgspec.json.decode(text, type=dict[str, float]) if text.strip() else {}
+        unknown = sorted(given.keys() - _DEFAULTS.keys())
+        if unknown:
+            raise BadDeciding(f"there is no setting {', '.join(unknown)}; there are: {', '.join(_DEFAULTS)}")
+        numbers = {name: _number(name, value) for name, value in {**(file or {}), **given}.items()}
+        return _checked(msgspec.structs.replace(DecidingSettings(), **numbers))
     except msgspec.DecodeError as error:
-        raise BadDeciding(f'{VARIABLE}: {error}; give a JSON object like {{"window_s": 120}}') from error
-    unknown = sorted(given.keys() - _DEFAULTS.keys())
-    if unknown:
-        raise BadDeciding(f"{VARIABLE}: there is no setting {', '.join(unknown)}; there are: {', '.join(_DEFAULTS)}")
-    numbers = {name: _number(name, value) for name, value in given.items()}
-    return _checked(msgspec.structs.replace(DecidingSettings(), **numbers))
+        raise BadDeciding(f'{where}: {error}; give a JSON object like {{"window_s": 120}}') from error
+    except BadDeciding as error:
+        raise BadDeciding(f"{where}: {error}") from error
 
 
 def _number(name: str, value: float) -> float | int:
     if name in _SHARES and not 0 < value < 1:
-        raise BadDeciding(f"{VARIABLE}: {name} is {value:g}; it lies between 0 and 1")
+        raise BadDeciding(f"{name} is {value:g}; it lies between 0 and 1")
     if not math.isfinite(value) or value < 0 or (value == 0 and name not in _MAY_BE_0):
         least = "at least 0" if name in _MAY_BE_0 else "above 0"
-        raise BadDeciding(f"{VARIABLE}: {name} is {value:g}; it must be {least}")
+        raise BadDeciding(f"{name} is {value:g}; it must be {least}")
     if not isinstance(_DEFAULTS[name], int):
         return value
     if value != int(value):
-        raise BadDeciding(f"{VARIABLE}: {name} is {value:g}; it is a whole number")
+        raise BadDeciding(f"{name} is {value:g}; it is a whole number")
     if name == "probe_least_steps" and value < SHORTEST_BLOCK:
-        raise BadDeciding(f"{VARIABLE}: {name} is {value:g}; it is at least {SHORTEST_BLOCK}")
+        raise BadDeciding(f"{name} is {value:g}; it is at least {SHORTEST_BLOCK}")
     if name == "probe_most_steps" and value > LONGEST_BLOCK:
-        raise BadDeciding(f"{VARIABLE}: {name} is {value:g}; it is at most {LONGEST_BLOCK}")
+        raise BadDeciding(f"{name} is {value:g}; it is at most {LONGEST_BLOCK}")
     return int(value)
 
 
@@ -73,5 +80,5 @@ def _checked(settings: DecidingSettings) -> DecidingSettings:
     ):  # fmt: skip
         low, high = getattr(settings, less), getattr(settings, more)
         if low > high:
-            raise BadDeciding(f"{VARIABLE}: {less} is {low:g} and {more} {high:g}; the first must not be the larger")
+            raise BadDeciding(f"{less} is {low:g} and {more} {high:g}; the first must not be the larger")
     return settings

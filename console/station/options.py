@@ -48,6 +48,8 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Start a second vLLM without speculation, which serves the vanilla lane."""
     vanilla_command: list[str] | None = None
     """Started in its place: a stand-in, for tests of the station itself."""
+    deciding: dict[str, float] = {}
+    """Numbers of the controller, by the names of `DecidingSettings`; what the environment sets goes before."""
     engine: bool = True
     """False: start no engine, only listen to engines that others start."""
     engine_args: list[str] = []

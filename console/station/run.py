@@ -34,7 +34,7 @@ def run(options: StationOptions) -> int:
     """Serve until stopped. Errors go to stderr as one line."""
     set_up_logging()
     try:
-        deciding_settings()  # whoever misspelt one shall know before an engine is started
+        deciding_settings(file=options.deciding)  # whoever misspelt one shall know before an engine is started
     except BadDeciding as error:
         return _say(error, BAD_INPUT)
     directory = runtime_dir()

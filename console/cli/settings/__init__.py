@@ -1,0 +1,1 @@
+"""The operator's settings file, `specdeck.toml`: command line > environment > file > default."""
