@@ -7,36 +7,10 @@ from typing import Any
 import duckdb
 import msgspec
 
-from store.figures import BucketKey
-from store.judge.alerts import Alert, Cause, Changes, Evidence, Kind, Note, Severity, State
+from store.judge.alerts import Alert, Cause, Changes, Note
+from store.judge.reports import AlertHistory, reported
 from store.judge.sentence import sentence
 from store.sql import only_row
-
-
-class AlertReport(msgspec.Struct, frozen=True, kw_only=True):
-    """An alert as `specdeck alerts --json` prints it. Times are Unix seconds."""
-
-    kind: Kind
-    severity: Severity
-    bucket: BucketKey | None
-    """None for alerts of a whole engine."""
-    state: State
-    started: float
-    """End of the first window that showed it."""
-    ended: float | None
-    evidence: Evidence
-    causes: list[Cause]
-    engine: str
-    id: int
-    text: str
-    acknowledged: str | None
-    snoozed_until: float | None
-
-
-class AlertHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What `specdeck alerts --json` prints."""
-
-    alerts: list[AlertReport]
 
 
 def write_changes(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
@@ -100,24 +74,6 @@ def last_remark(connection: duckdb.DuckDBPyConnection) -> float:
     """Moment of the last remark, Unix seconds; 0 where there is none."""
     (moment,) = only_row(connection, "SELECT coalesce(max(ts), 0) FROM remarks")
     return float(moment)
-
-
-def reported(alert: Alert) -> AlertReport:
-    return AlertReport(
-        kind=alert.kind,
-        severity=alert.severity,
-        bucket=alert.bucket,
-        state=alert.state,
-        started=alert.pending_since if alert.started is None else alert.started,
-        ended=alert.ended,
-        evidence=alert.evidence,
-        causes=alert.causes,
-        engine=alert.engine,
-        id=alert.id,
-        text=sentence(alert),
-        acknowledged=alert.acknowledged,
-        snoozed_until=alert.snoozed_until,
-    )
 
 
 def recent_history(connection: duckdb.DuckDBPyConnection, window: float | None) -> AlertHistory:

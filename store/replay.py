@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from engine.records import StepRecord
-from store.alerts import AlertReport, history
+from store.alerts import history
 from store.database import Store
 from store.figures import Report
 from store.ingest import Ingest
+from store.judge.reports import AlertReport
 from store.judge.settings import JudgeSettings
 from store.judging import judge_all
 from store.report import report

@@ -17,7 +17,19 @@ from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
-    "everywhere", "replay", "live", "policy", "engine", "choose", "edit", "confirm", "leave", "go", "what_if", "page"
+    "everywhere",
+    "replay",
+    "live",
+    "policy",
+    "alerts",
+    "engine",
+    "choose",
+    "edit",
+    "confirm",
+    "leave",
+    "go",
+    "what_if",
+    "page",
 ]
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -25,6 +37,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "replay": "In a replay",
     "live": "Live",
     "policy": "Policy",
+    "alerts": "Alerts",
     "engine": "Engine",
     "choose": "Choosing a mode",
     "edit": "Editing a schedule",
@@ -68,6 +81,7 @@ _PLAYER: Final[tuple[Need, ...]] = ("replay", "station")
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
+    Action("alerts", "4", "Alerts", "Alerts: firing, pending and past; what speaks for them", "everywhere", spare=2),
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
         "mode", "m", "mode", "Mode: off, static, schedule, adaptive or advise", "everywhere",
@@ -181,6 +195,21 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
     Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
+    Action(
+        "go_to_alert", "enter", "go there", "To the bucket of the alert; in a replay to its moment", "alerts", spare=1,
+    ),
+    Action(
+        "acknowledge", "a", "acknowledge", "Say that you have seen it", "alerts", spare=1,
+        needs=("station", "write"),
+    ),
+    Action(
+        "snooze", "z", "snooze 1 h", "Keep it quiet for an hour; it goes on", "alerts", spare=1,
+        needs=("station", "write"),
+    ),
+    Action(
+        "accept", "A", "accept level", "The level that it complains of is right from now on", "alerts", spare=5,
+        dangerous=True, display="A", needs=("station", "write"),
+    ),
     Action("cancel_choice", "escape", "cancel", "Change nothing", "choose", display="esc"),
     Action("submit", "enter", "next", "Take the schedule; asks before it is applied", "edit"),
     Action("cancel_edit", "escape", "cancel", "Change nothing", "edit", display="esc"),

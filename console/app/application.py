@@ -31,6 +31,7 @@ from console.app.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
+from store.figures import BucketKey
 
 TICK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
@@ -49,6 +50,12 @@ def _policy_screen() -> Screen[None]:
     return PolicyScreen()
 
 
+def _alerts_screen() -> Screen[None]:
+    from console.app.alerts_screen import AlertsScreen
+
+    return AlertsScreen()
+
+
 def _engine_screen() -> Screen[None]:
     from console.app.engine_screen import EngineScreen
 
@@ -61,7 +68,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
-    MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "engine": _engine_screen}
+    MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "alerts": _alerts_screen, "engine": _engine_screen}
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
 
     def __init__(
@@ -209,6 +216,15 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
             return False
         return super().check_action(action, parameters)
 
+    # Between screens
+
+    def show_bucket(self, key: BucketKey | None) -> None:
+        """The Live screen with the cursor on a bucket, if it is there."""
+        self.switch_mode("live")
+        screen = self.screen
+        if isinstance(screen, LiveScreen) and key is not None and not screen.select(key):
+            self.tell("That bucket has had no traffic lately: it is in no row now.", severity="warning")
+
     # Talking to the operator and to the station
 
     def tell(self, text: str, *, severity: str = "information") -> None:
@@ -231,6 +247,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_policy(self) -> None:
         self.switch_mode("policy")
+
+    def action_alerts(self) -> None:
+        self.switch_mode("alerts")
 
     def action_engine(self) -> None:
         self.switch_mode("engine")

@@ -64,6 +64,13 @@ class BucketTable(CursorView):
             self.post_message(self.Selected(None))
         self._repaint()
 
+    def select(self, key: BucketKey) -> bool:
+        """Put the cursor on a bucket; False where it has no row."""
+        index = next((index for index, facts in enumerate(self._rows) if facts.bucket.key == key), None)
+        if index is not None:
+            self._select(index)
+        return index is not None
+
     def render_line(self, y: int) -> Strip:
         index = y + self.scroll_offset.y
         line = self._line(index)

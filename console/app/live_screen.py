@@ -72,6 +72,12 @@ class LiveScreen(DeckScreen):
         """The charts show the selected bucket."""
         return self._series is not None and self._series_key == self.table.cursor
 
+    def select(self, key: BucketKey) -> bool:
+        """Put the cursor on a bucket, out of a filter that hides it; False where it has no row."""
+        if self._order.needle and self.deck.picture.bucket(key) is not None:
+            self.action_back()
+        return self.table.select(key)
+
     def on_mount(self) -> None:
         self.query_one("#filter").display = False
         self.table.focus()

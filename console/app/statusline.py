@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from console.app import numbers
@@ -18,6 +18,10 @@ SEVERITY: Final[dict[str, tuple[str, Role]]] = {
     "warn": ("▲", "warn"),
     "critical": ("■", "critical"),
 }
+
+
+SCREENS_SPARE: Final = 4
+"""The names of the screens go before the screens' own keys do."""
 
 
 def status_line(picture: Picture, width: int) -> Line:
@@ -64,14 +68,26 @@ def alert_line(picture: Picture, width: int) -> Line:
 
 
 def key_line(actions: Iterable[Action], picture: Picture, keymap: Mapping[str, str], width: int, current: str) -> Line:
-    """The keys that do something here and now, the screens first."""
-    parts: list[Part] = []
-    for action in actions:
-        if not action.shown or unmet(action, picture) is not None:
-            continue
-        role: Role = "bright" if action.id == current else "dim"
-        parts.append(Part(((key_name(action, keymap), "key"), (f" {label_of(action, picture)}", role)), action.spare))
+    """The keys that do something here and now, the screens first: those as one where there is little room."""
+    known = [action for action in actions if action.shown and unmet(action, picture) is None]
+    screens = [action for action in known if action.keys.isdigit()]
+    parts = [_screens(screens, picture, keymap, current)] if screens else []
+    parts += [
+        Part(_key(action, picture, keymap, current), action.spare) for action in known if not action.keys.isdigit()
+    ]
     return ((" ", "text"), *fit(parts, width - 1))
+
+
+def _screens(screens: Sequence[Action], picture: Picture, keymap: Mapping[str, str], current: str) -> Part:
+    names = [key_name(action, keymap) for action in screens]
+    here = next((label_of(action, picture) for action in screens if action.id == current), "screens")
+    short: Line = ((f"{names[0]}-{names[-1]}", "key"), (f" {here}", "bright"))
+    return Part(join([_key(action, picture, keymap, current) for action in screens]), SCREENS_SPARE, short)
+
+
+def _key(action: Action, picture: Picture, keymap: Mapping[str, str], current: str) -> Line:
+    role: Role = "bright" if action.id == current else "dim"
+    return ((key_name(action, keymap), "key"), (f" {label_of(action, picture)}", role))
 
 
 def _identity(engine: EngineView | None) -> Line:

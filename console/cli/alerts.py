@@ -77,7 +77,7 @@ def _act(source: str, acts: dict[str, int], span: str | None, as_json: bool) -> 
     from console.cli.spans import parse_span
     from console.cli.station import ask
     from console.feed.protocol import LONGEST_SNOOZE_SECONDS, AlertAct
-    from store.alerts import AlertReport
+    from store.judge.reports import AlertReport
 
     if len(acts) > 1:
         raise BadInput(f"one thing at a time: {' and '.join(f'--{name}' for name in acts)} are two")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from console.cli.figures_text import printable
-from store.alerts import AlertReport
+from store.judge.reports import AlertReport
 
 _MARKS = {"critical": "■", "warn": "▲", "info": "·"}
 _WIDTH = 400

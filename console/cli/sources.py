@@ -12,9 +12,9 @@ import duckdb
 from console.cli.outcomes import BadInput, Unreachable
 from console.cli.station import ask, running_station
 from console.feed.protocol import AlertsParams, ReportParams
-from store.alerts import AlertHistory
 from store.database import Store, StoreBusy, StoreError
 from store.figures import Report
+from store.judge.reports import AlertHistory
 from store.judge.settings import JudgeSettings
 
 LIVE: Final = "live"

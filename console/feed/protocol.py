@@ -26,6 +26,8 @@ Method = Literal[
     "request_rows",
     "drill_done",
     "engine_restart",
+    "alerts",
+    "alert_act",
     "report",
     "span",
     "side",

@@ -26,9 +26,9 @@ from console.picturing.request_rows import check_requests, rows_of
 from console.replaying.alerts_then import alerts_then
 from console.replaying.player import Player
 from engine.policy import parse_mode
-from store.alerts import AlertHistory, reported
 from store.database import StoreError
 from store.figures import Report
+from store.judge.reports import AlertHistory, reported
 from store.moments import started_engines, steps_until
 from store.whatif.figures import WhatIf
 

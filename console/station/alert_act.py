@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from console.feed.protocol import LONGEST_SNOOZE_SECONDS, AlertAct
 from console.feed.server import FeedError
 from engine.records import ControlRecord
-from store.alerts import AlertReport, reported
 from store.judge.alerts import Alert
 from store.judge.book import UnknownAlert
 from store.judge.judge import Judge
+from store.judge.reports import AlertReport, reported
 
 if TYPE_CHECKING:
     from console.station.station import Station

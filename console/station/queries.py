@@ -22,10 +22,11 @@ from console.feed.protocol import (
 from console.feed.server import FeedError
 from console.station.log_tail import read_chunk
 from engine.records import StateRecord
-from store.alerts import AlertHistory, recent_history
+from store.alerts import recent_history
 from store.comparing.sides import Side
 from store.database import StoreError
 from store.figures import BucketKey, Report, Window
+from store.judge.reports import AlertHistory
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from console.app.alerts_screen import AlertsScreen
 from console.app.application import SpecdeckApp
 from console.app.live_screen import LiveScreen
 from console.app.policy_screen import PolicyScreen
@@ -47,7 +48,7 @@ def _all_drawn(app: SpecdeckApp) -> bool:
         return False
     if app.picture.snapshot is None or not feed.connected:
         return True
-    if isinstance(screen, PolicyScreen):
+    if isinstance(screen, PolicyScreen | AlertsScreen):
         return screen.has_history
     if isinstance(screen, LiveScreen) and app.picture.snapshot.buckets:
         return not screen.query_one("#charts").display or screen.has_series

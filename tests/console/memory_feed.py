@@ -11,6 +11,7 @@ import msgspec
 from console.feed.client import FeedError, Silence, Update
 from console.feed.protocol import History, LogChunk, Method, PolicyResult
 from engine.records import PolicyMode
+from store.judge.reports import AlertHistory, AlertReport
 from tests.console import scenes
 
 Result = TypeVar("Result")
@@ -29,6 +30,8 @@ class MemoryFeed:
         self.asked: list[tuple[str, Any]] = []
         self.history = scenes.history()
         self.no_history: FeedError | None = None
+        self.no_alerts: FeedError | None = None
+        self.alerts: list[AlertReport] = scenes.alert_history()
         self.refusal: FeedError | None = None
         self.thinking = asyncio.Event()
         """Set: a what-if is answered at once."""
@@ -69,6 +72,10 @@ class MemoryFeed:
             if self.no_history is not None:
                 raise self.no_history
             answer = History(self.history)
+        elif method == "alerts":
+            if self.no_alerts is not None:
+                raise self.no_alerts
+            answer = AlertHistory(alerts=self.alerts)
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":

@@ -29,6 +29,8 @@ from console.feed.protocol import HistoryEntry
 from engine.policy.words import parse_mode
 from engine.records import PolicyMode
 from store.figures import BucketKey, Figures, SeriesPoint, Window
+from store.judge.alerts import Cause
+from store.judge.reports import AlertReport
 from store.whatif.figures import Predicted, Recorded, WhatIf, WhatIfBucket
 
 NOW = 1_790_000_100.0
@@ -257,6 +259,65 @@ def alerting() -> Snapshot:
         ),
     ]
     return live(engines=[down], alerts=alerts, loss=LossView(gaps=1, frames_lost=12), running=0, tokens_per_second=0.0)
+
+
+def drifting() -> list[AlertView]:
+    """What a snapshot shows of the judge's alerts that are not over."""
+    views = {report.id: report for report in alert_history()}
+    return [_alert_view(views[7]), _alert_view(views[8])]
+
+
+def _alert_view(report: AlertReport) -> AlertView:
+    return AlertView(
+        kind=report.kind, severity=report.severity, state=report.state, text=report.text, started=report.started,
+        ended=report.ended, bucket=report.bucket, id=report.id, acknowledged=report.acknowledged,
+        snoozed_until=report.snoozed_until,
+    )  # fmt: skip
+
+
+def alert_history() -> list[AlertReport]:
+    """A drift that fires, a speedup that may be too low, a version push of yesterday, and one that was seen."""
+    chat, code = key("chat", "0-512", "(0,0.5]"), key("code")
+    fallen = {
+        "depth": 1, "present": 0.38, "reference": 0.471, "against": "baseline", "fall_points": 9.1,
+        "bound_points": -5.2, "n": 97, "n_effective": 61.4, "reference_n": 4211,
+    }  # fmt: skip
+    slow = {"speedup": 0.93, "speedup_low": 0.88, "speedup_high": 0.97, "cells": 30, "floor": 1.0}
+    return [
+        _report(
+            3, "shift", "critical", "resolved", code, NOW - 86_000, NOW - 80_000,
+            "code 0-512: acceptance at depth 3 fell by 12.4 points, from 61% to 49%, from 14:22 to 16:02 (n 310; bound "
+            "−9.8). The drafter is another version.",
+            {**fallen, "against": "before", "depth": 3},
+            [Cause("version", "the drafter is another version: head@1a2b… → head@9c8d…", NOW - 86_100)],
+        ),
+        _report(
+            5, "failing_workload", "warn", "firing", key("creative", "0-512", "(0.5,1]"), NOW - 2_400, None,
+            "creative 0-512 (0.5,1]: 88% of the draft tokens are wasted and realised speedup 0.71× is below 1.20×.",
+            {**slow, "speedup": 0.71, "floor": 1.2, "waste": 0.88}, [], acknowledged="ada",
+        ),
+        _report(
+            7, "drift", "warn", "firing", chat, NOW - 760, None,
+            "chat 0-512 (0,0.5]: acceptance at depth 1 is 9.1 points under its 7-day baseline since 14:02 (n 97; bound "
+            "−5.2). Mix and version unchanged.",
+            fallen, [Cause("gradual", "it fell over several windows", None)],
+        ),
+        _report(
+            8, "speedup_floor", "warn", "pending", None, NOW - 40, None,
+            "engine e0: realised speedup 0.93× is below 1.00× in the window that ended at 14:14; the next will tell.",
+            slow, [],
+        ),
+    ]  # fmt: skip
+
+
+def _report(
+    number: int, kind: Any, severity: Any, state: Any, where: BucketKey | None, started: float, ended: float | None,
+    text: str, evidence: dict[str, Any], causes: list[Cause], acknowledged: str | None = None,
+) -> AlertReport:  # fmt: skip
+    return AlertReport(
+        kind=kind, severity=severity, bucket=where, state=state, started=started, ended=ended, evidence=evidence,
+        causes=causes, engine="e0", id=number, text=text, acknowledged=acknowledged, snoozed_until=None,
+    )  # fmt: skip
 
 
 def mismatched() -> Snapshot:

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Log
 
 from console.app import actions
-from console.app.actions import ACTIONS, Action, Context
+from console.app.actions import ACTIONS, DIALOGS, Action, Context
 from console.app.application import SpecdeckApp
 from console.app.bucket_table import BucketTable
 from console.app.pick_list import PickList
@@ -17,14 +17,14 @@ from console.feed.messages import Snapshot
 from tests.console import scenes
 from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "policy", "engine")
-DIALOGS: tuple[Context, ...] = ("choose", "edit", "confirm", "leave", "go", "what_if", "page")
+BASE: tuple[Context, ...] = ("live", "policy", "alerts", "engine")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
     "everywhere": (),
     "live": (),
     "policy": ("3",),
+    "alerts": ("4",),
     "engine": ("7",),
     "choose": ("m", "up"),
     "edit": ("3", "e"),

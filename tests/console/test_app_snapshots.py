@@ -95,6 +95,23 @@ def test_policy(snap_compare: Any, scene: Callable[[], Snapshot], size: tuple[in
     assert snap_compare(app, terminal_size=size, run_before=after("3"))
 
 
+@ALL_SIZES
+def test_alerts(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live(alerts=scenes.drifting()))
+    assert snap_compare(app, terminal_size=size, run_before=after("4"))
+
+
+def test_alerts_in_the_light_theme(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.live(alerts=scenes.drifting()))
+    assert snap_compare(app, terminal_size=WIDE, run_before=after("4", theme="specdeck-light"))
+
+
+def test_no_alert(snap_compare: Any) -> None:
+    app, feed = make_app(scenes.live())
+    feed.alerts = []
+    assert snap_compare(app, terminal_size=NARROW, run_before=after("4"))
+
+
 def test_schedule_editor_names_what_is_wrong(snap_compare: Any) -> None:
     app, _ = make_app(scenes.calm())
     assert snap_compare(app, terminal_size=NARROW, run_before=after("3", "e", *"0, 7"))

@@ -16,9 +16,9 @@ from console.cli.root import root
 from console.cli.station import ask
 from console.feed.protocol import AlertAct
 from console.station.options import StationOptions
-from store.alerts import AlertReport
 from store.database import Store
 from store.ingest import Ingest
+from store.judge.reports import AlertReport
 from store.judging import judge_all
 from tests.console.station_harness import StationUnderTest, free_port
 from tests.store.alert_traces import DAY, HOUR, Stream, Tape

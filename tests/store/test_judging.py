@@ -13,11 +13,12 @@ import pytest
 import zstandard
 
 from engine.records import ControlRecord, GapRecord, PolicyMode, Record
-from store.alerts import AlertReport, history, write_changes
+from store.alerts import history, write_changes
 from store.database import Store
 from store.ingest import Ingest
 from store.judge.alerts import Changes
 from store.judge.inputs import ClockStep
+from store.judge.reports import AlertReport
 from store.judging import Judging, judge_all
 from store.source import open_source
 from tests.store.alert_traces import HOUR, Stream, Tape
