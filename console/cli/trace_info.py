@@ -46,4 +46,6 @@ def _lines(found: TraceInfo) -> list[str]:
     for engine in found.engines:
         name = f"{engine.target} · {engine.drafter} · {engine.method}, K up to {engine.max_k}"
         lines.append(f"engine {engine.engine:<3} {name}, vLLM {engine.vllm} {engine.device}")
-    return lines + found.notes
+    if found.texts:
+        lines.append(f"holds the text of {found.texts} requests: their prompts and answers can be read in it")
+    return lines + [printable(note, 1000) for note in found.notes]

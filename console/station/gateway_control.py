@@ -9,6 +9,7 @@ import msgspec
 import zmq
 import zmq.asyncio
 
+from console.feed.texts import Texts, TextsAsked
 from engine.policy import PolicyState
 from engine.records import Lane
 from engine.sockets import ipc
@@ -80,6 +81,10 @@ class GatewayControl:
 
     async def work_by(self, table: LaneTable) -> Accepted | None:
         return await self._ask(msgspec.json.encode({"set": table}), Accepted)
+
+    async def texts(self, asked: TextsAsked) -> Texts | None:
+        """What an earlier gateway answers, which knows nothing of text, is an error, too."""
+        return await self._ask(msgspec.json.encode({"texts": asked}), Texts)
 
     async def _ask(self, question: bytes, kind: type[T]) -> T | None:
         # A fresh socket for each question: a REQ whose answer never came can't be asked again.
