@@ -27,12 +27,15 @@ _NO_ROOM: Final = "for which there was no room on the disk"
 
 
 class RecordedText:
-    """Of one recording into `target`."""
+    """Of one recording into `target`. Raises BadInput where nothing can be written beside it."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
         self._name = uuid.uuid4().hex
-        self._file = tempfile.TemporaryFile(dir=target.parent)  # noqa: SIM115  # for as long as the recording
+        try:
+            self._file = tempfile.TemporaryFile(dir=target.parent)  # noqa: SIM115  # for as long as the recording
+        except OSError as error:
+            raise BadInput(f"{target.parent}: can't be written: {error.strerror or error}") from error
         self._places: list[tuple[float, int, int]] = []
         """Time, where it begins in the file, and how many bytes it has."""
         self._end = 0

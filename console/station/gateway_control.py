@@ -17,6 +17,7 @@ from engine.sockets import ipc
 T = TypeVar("T")
 
 _ANSWER_MS: Final = 1000
+_EARLIER: Final = "the gateway was left by an earlier specdeck that knows of no text: `specdeck stop`, then start again"
 
 
 class GatewayStats(msgspec.Struct, frozen=True):
@@ -83,8 +84,10 @@ class GatewayControl:
         return await self._ask(msgspec.json.encode({"set": table}), Accepted)
 
     async def texts(self, asked: TextsAsked) -> Texts | None:
-        """What an earlier gateway answers, which knows nothing of text, is an error, too."""
-        return await self._ask(msgspec.json.encode({"texts": asked}), Texts)
+        answer = await self._ask(msgspec.json.encode({"texts": asked}), Texts)
+        if answer is not None and answer.error is not None and answer.error.startswith("expected"):
+            return Texts(error=_EARLIER)
+        return answer
 
     async def _ask(self, question: bytes, kind: type[T]) -> T | None:
         # A fresh socket for each question: a REQ whose answer never came can't be asked again.

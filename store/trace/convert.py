@@ -69,6 +69,7 @@ def _taken_in(source: Path, partial: Path, out: Path) -> None:
         with Store.open(partial) as store:
             take_in(source, Ingest(store))
             judge_all(store.connection)
+            store.connection.execute("CHECKPOINT")  # closing would leave in its log what finds no room, and say nothing
     except TraceError:
         raise
     except (StoreError, duckdb.Error) as error:  # a trace is read without DuckDB: this is about what is written

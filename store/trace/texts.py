@@ -43,11 +43,13 @@ def is_mark(record: Record) -> bool:
 
 
 def with_text(records: Iterable[Record], texts: Iterable[TextRecord], mark: ControlRecord) -> Iterator[Record]:
-    """`records`, which hold none, with `texts` among them; both are in the order of their time."""
-    yield mark
+    """`records`, which hold none, with `texts` among them; both are in the order of their time. The mark comes first in
+    that order, too, whatever else of before was still in force."""
     waiting = iter(texts)
     text = next(waiting, None)
-    for record in records:
+    for number, record in enumerate(records):
+        if not number:
+            yield replace(mark, ts=min(mark.ts, record.ts))
         while text is not None and text.ts < record.ts and not isinstance(record, EngineRecord):
             yield text
             text = next(waiting, None)
