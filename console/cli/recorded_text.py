@@ -153,7 +153,7 @@ class RecordedText:
 
 
 def _told(requests: int, left_out: dict[str, int]) -> str:
-    from store.trace.texts import left_out_words
+    from store.trace.texts import left_out_words, of_so_many
 
     some = left_out_words(left_out)
-    return f"it holds the text of {requests} requests" + (f"; {some}" if some else "")
+    return f"it holds the text of {of_so_many(requests)}" + (f"; {some}" if some else "")

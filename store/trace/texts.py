@@ -92,4 +92,8 @@ def left_out_words(left_out: Mapping[str, int]) -> str | None:
     """Requests whose text was left out, by the reason."""
     if not left_out:
         return None
-    return "text left out: " + ", ".join(f"{count} requests {reason}" for reason, count in left_out.items())
+    return "text left out: " + ", ".join(f"{of_so_many(count)} {reason}" for reason, count in left_out.items())
+
+
+def of_so_many(requests: int) -> str:
+    return f"{requests} request" if requests == 1 else f"{requests} requests"

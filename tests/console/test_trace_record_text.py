@@ -88,7 +88,8 @@ def recorded() -> Iterator[Recorded]:
         try:
             found.station.wait_serving()
             found.say(NEVER)
-            assert run("trace", "record", str(place / "plain.jsonl"), "--for", "1s").exit_code == 0
+            plain = ["trace", "record", str(place / "plain.jsonl"), "--for", "1s"]
+            until(lambda: run(*plain).exit_code == 0, "a recording, once the engine is in the store")
             recorder = found.start(found.whole)
             found.shown = found.alerts()
             found.say(ASKED, id="r0")
@@ -128,7 +129,7 @@ def test_whole_and_streamed_answers_are_in_it_beside_their_requests(recorded: Re
         assert ASKED in text.output[0].text
     info = trace_info(recorded.whole)
     assert (info.texts, info.sequences) == (2, 2)
-    assert info.notes == ["text left out: 1 requests of a form that is not read"]
+    assert info.notes == ["text left out: 1 request of a form that is not read"]
     assert "holds the text of 2 requests" in run("trace", "info", str(recorded.whole)).stdout
     assert json.loads(run("trace", "info", str(recorded.whole), "--json").stdout)["texts"] == 2
 
@@ -153,7 +154,7 @@ def test_only_its_owner_reads_it_and_nothing_else_is_left(recorded: Recorded) ->
 def test_it_is_said_while_it_goes_on_and_stays_in_the_history(recorded: Recorded) -> None:
     assert "PROMPTS AND ANSWERS of requests that come in from now on are being recorded" in recorded.told
     assert f"they go into {recorded.whole}, which only you can read, and nowhere else" in recorded.told
-    assert "it holds the text of 2 requests; text left out: 1 requests" in recorded.told
+    assert "it holds the text of 2 requests; text left out: 1 request" in recorded.told
     assert recorded.shown == [f"PROMPTS AND ANSWERS are being recorded by operator into {recorded.whole}"]
     entries = ask("policy_history", History, HistoryParams()).entries
     found = [entry.text.partition(" ")[2] for entry in entries if entry.action == RECORD_TEXT_ACTION][::-1]
@@ -253,7 +254,7 @@ def test_a_break_is_said_and_what_came_before_and_after_it_is_there_in_order(
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "no text is recorded at the moment: the gateway does not answer; it is tried again"
     assert "is missing: nobody kept it" in said[1]
-    assert said[2:] == ["it holds the text of 4 requests; text left out: 1 requests of a form that is not read"]
+    assert said[2:] == ["it holds the text of 4 requests; text left out: 1 request of a form that is not read"]
 
 
 def test_a_station_that_is_gone_at_the_end_leaves_what_was_fetched(
