@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 import msgspec
@@ -26,6 +26,14 @@ _FINISH_SECONDS: Final = 2 * LEASE_SECONDS
 _NO_ROOM: Final = "for which there was no room on the disk"
 
 
+class _Place(NamedTuple):
+    ts: float
+    start: int
+    """Where it begins in the file."""
+    size: int
+    """Bytes; 0: there was no room for it."""
+
+
 class RecordedText:
     """Of one recording into `target`. Raises BadInput where nothing can be written beside it."""
 
@@ -36,10 +44,8 @@ class RecordedText:
             self._file = tempfile.TemporaryFile(dir=target.parent)  # noqa: SIM115  # for as long as the recording
         except OSError as error:
             raise BadInput(f"{target.parent}: can't be written: {error.strerror or error}") from error
-        self._places: list[tuple[float, int, int]] = []
-        """Time, where it begins in the file, and how many bytes it has."""
-        self._end = 0
-        self._last = 0
+        self._places: list[_Place] = []
+        """Of the text of number 1 and so on: an interrupt finds each here or not at all."""
         self._begun = 0.0
         self._since = 0.0
         self._heard = 0.0
@@ -97,13 +103,13 @@ class RecordedText:
         for found in self._left_out.values():
             for reason, count in found.items():
                 left_out[reason] = left_out.get(reason, 0) + count
-        mark = text_mark(self._begun, time.time(), len(self._places), left_out)
+        mark = text_mark(self._begun, time.time(), len(self._kept), left_out)
         try:
             with whole_file(self._target, ENDINGS) as partial:
                 written(partial, with_text(file_records(counts), self._texts(), mark), TraceNotes())
         except TraceError as error:
             raise BadInput(str(error)) from error
-        say(_told(len(self._places), left_out))
+        say(_told(len(self._kept), left_out))
 
     def _fetch(self, *, end: bool = False) -> bool:
         """Everything that there is by now; whether there was anything."""
@@ -111,13 +117,12 @@ class RecordedText:
 
         found = False
         while True:
-            wanted = TextsWanted(recording=self._name, file=str(self._target), after=self._last, end=end)
+            wanted = TextsWanted(recording=self._name, file=str(self._target), after=len(self._places), end=end)
             answer = ask("record_text", Texts, wanted, seconds=_ASK_SECONDS)
             self._met(answer)
             for text in answer.texts:
                 self._keep(text)
             found |= bool(answer.texts)
-            self._last = answer.last
             if not answer.more:
                 return found
 
@@ -132,8 +137,9 @@ class RecordedText:
 
     def _keep(self, text: TextRecord) -> None:
         line = msgspec.json.encode(text)
+        start = self._places[-1].start + self._places[-1].size if self._places else 0
         try:
-            self._file.seek(self._end)
+            self._file.seek(start)
             self._file.write(line)
             self._file.flush()
         except OSError as error:
@@ -141,15 +147,19 @@ class RecordedText:
             if _NO_ROOM not in counted:
                 say(f"text is left out from now on: {self._target.parent}: {error.strerror or error}")
             counted[_NO_ROOM] = counted.get(_NO_ROOM, 0) + 1
-            return
-        self._places.append((text.ts, self._end, len(line)))
-        self._end += len(line)
+            self._places.append(_Place(text.ts, start, 0))
+        else:
+            self._places.append(_Place(text.ts, start, len(line)))
+
+    @property
+    def _kept(self) -> list[_Place]:
+        """In the order of their time."""
+        return sorted(place for place in self._places if place.size)
 
     def _texts(self) -> Iterator[TextRecord]:
-        """In the order of their time."""
-        for _, start, size in sorted(self._places):
-            self._file.seek(start)
-            yield msgspec.json.decode(self._file.read(size), type=TextRecord)
+        for place in self._kept:
+            self._file.seek(place.start)
+            yield msgspec.json.decode(self._file.read(place.size), type=TextRecord)
 
 
 def _told(requests: int, left_out: dict[str, int]) -> str:

@@ -15,14 +15,14 @@ _SHOWN: Final = {
     "image_url": "image", "image_pil": "image", "image_embeds": "image", "input_image": "image",
     "input_audio": "audio", "audio_url": "audio", "video_url": "video",
 }  # fmt: skip
-_LONGEST_KIND: Final = 40
+_LONGEST_NAME: Final = 40
 
 
 class Unread(ValueError):
     """It has no form that is understood here."""
 
 
-def prompt_of(path: str, raw: bytes) -> list[Passage]:
+def prompt_of(path: str, raw: bytes) -> Iterator[Passage]:
     """What was asked: a passage a message of a chat, or a prompt.
 
     What is no text stands in brackets, as `[image]` or `[12 token ids]`.
@@ -33,7 +33,7 @@ def prompt_of(path: str, raw: bytes) -> list[Passage]:
     body = read_body(raw)
     if body is None:
         raise Unread("no JSON object")
-    return list(_messages(body) if path == "/v1/chat/completions" else _prompts(body))
+    yield from _messages(body) if path == "/v1/chat/completions" else _prompts(body)
 
 
 def _messages(body: JsonBody) -> Iterator[Passage]:
@@ -45,7 +45,7 @@ def _messages(body: JsonBody) -> Iterator[Passage]:
             raise Unread("a message that is no object")
         role = message.get("role")
         text = "\n".join((*_contents(message.get("content")), *_calls(message.get("tool_calls"))))
-        yield Passage(sound(text), sound(role) if isinstance(role, str) else None)
+        yield Passage(sound(text), sound(role[:_LONGEST_NAME]) if isinstance(role, str) else None)
 
 
 def _contents(content: Any) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _part(part: Any) -> str:
     for field in ("text", "refusal", "thinking"):
         if isinstance(part.get(field), str) and kind in (None, field, f"input_{field}", f"output_{field}"):
             return str(part[field])
-    return f"[{_SHOWN.get(kind, kind)[:_LONGEST_KIND] if isinstance(kind, str) else 'no text'}]"
+    return f"[{_SHOWN.get(kind, kind)[:_LONGEST_NAME] if isinstance(kind, str) else 'no text'}]"
 
 
 def _calls(calls: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ MOST_BODY: Final = 8 * 1024 * 1024
 """Bytes of a request that is looked into."""
 MOST_TEXT: Final = 1024 * 1024
 """Characters that are kept of a prompt, and of an answer."""
+_EMPTY: Final = 100
 UNREAD: Final = "of a form that is not read"
 NO_ROOM: Final = "for which there was no room, too much text at once"
 NO_ANSWER: Final = "that ended before there was anything of an answer"
@@ -89,8 +90,8 @@ class TextTap:
     def _ask(self, path: str, body: bytes) -> None:
         self._prompt, cut = _limited(prompt_of(path, body))
         if cut:
-            self._missing.append(f"the prompt is cut after {MOST_TEXT} characters")
-        self._hold(sum(len(passage.text) for passage in self._prompt))
+            self._missing.append(f"the prompt is cut after about {MOST_TEXT} characters")
+        self._hold(sum(map(_size, self._prompt)))
 
     def _begin(self, status: int, headers: Headers) -> None:
         if status != 200:  # the engine refused it: nothing was generated
@@ -143,14 +144,19 @@ class TextTap:
             self.drop(NO_ROOM)
 
 
+def _size(passage: Passage) -> int:
+    """In characters, with what an empty one takes."""
+    return len(passage.text) + _EMPTY
+
+
 def _limited(passages: Iterable[Passage]) -> tuple[list[Passage], bool]:
-    """As many characters of them as are kept, and whether there are more."""
+    """As much of them as is kept, and whether there is more."""
     kept: list[Passage] = []
     room = MOST_TEXT
     for passage in passages:
-        if len(passage.text) > room:
-            kept.append(Passage(passage.text[:room], passage.role, passage.number))
-            return kept, True
+        if _size(passage) > room:
+            text = passage.text[: max(0, room - _EMPTY)]
+            return ([*kept, Passage(text, passage.role, passage.number)] if text else kept), True
         kept.append(passage)
-        room -= len(passage.text)
+        room -= _size(passage)
     return kept, False

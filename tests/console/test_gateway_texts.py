@@ -210,14 +210,21 @@ async def test_memory_is_bounded_and_what_is_left_out_is_counted(
     exchange(keeper, chat("hi"), answered(), path="/v1/messages")
     answer = keeper.reply(asking())
     (text,) = answer.texts
-    assert text.missing == "the prompt is cut after 300 characters; the answer is cut after 300 characters"
-    assert [len("".join(one.text for one in side)) for side in (text.prompt, text.output)] == [300, 300]
+    assert text.missing == "the prompt is cut after about 300 characters; the answer is cut after 300 characters"
+    assert [len("".join(one.text for one in side)) for side in (text.prompt, text.output)] == [200, 300]
     assert answer.left_out == {
         text_tap.NO_ROOM: 1, "of more than 0 MiB": 1, "sent to /v1/messages, whose form is not read": 1
     }  # fmt: skip
     kept(keeper, after=1)
     exchange(keeper, chat("q" * 200), answered("c" * 100))
     assert len(kept(keeper, after=1)) == 1, "there is room again"
+
+
+async def test_a_million_empty_messages_take_no_memory_either(keeper: TextKeeper) -> None:
+    exchange(keeper, b'{"messages": [%b{}]}' % (b"{}," * 1_000_000), answered())
+    (text,) = kept(keeper)
+    assert len(text.prompt) <= text_tap.MOST_TEXT / 100
+    assert "the prompt is cut" in (text.missing or "")
 
 
 HOSTILE: Sequence[bytes] = [
@@ -230,7 +237,7 @@ HOSTILE: Sequence[bytes] = [
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
 async def test_a_body_of_unknown_form_is_skipped_and_counted(keeper: TextKeeper, body: bytes) -> None:
     with pytest.raises(Unread):
-        prompt_of(CHAT, body)
+        list(prompt_of(CHAT, body))
     exchange(keeper, body, answered())
     answer = keeper.reply(asking())
     assert (answer.texts, answer.left_out) == ([], {text_tap.UNREAD: 1})

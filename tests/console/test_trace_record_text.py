@@ -223,7 +223,7 @@ def collected(monkeypatch: pytest.MonkeyPatch, folder: Path, *answers: Texts | c
     monkeypatch.setattr("console.cli.station.ask", station.ask)
     monkeypatch.setattr("console.cli.recorded_text._FINISH_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    out = folder / "out.jsonl"
+    out = folder / "out.parquet"
     texts = RecordedText(out)
     texts.begin()
     for _ in range(len(answers) - 3):
@@ -249,7 +249,7 @@ def test_a_break_is_said_and_what_came_before_and_after_it_is_there_in_order(
         Texts(since=T0 + 60, texts=spoken(2.5), last=4, left_out={form: 2}), Texts(since=T0 + 60, last=4),
     )  # fmt: skip
     assert station.asked == [(0, False), (0, False), (2, False), (2, False), (2, False), (3, True), (4, True)]
-    found = list(file_records(tmp_path / "out.jsonl"))
+    found = list(file_records(tmp_path / "out.parquet"))
     assert [record.ts - T0 for record in found] == [0.0, 0.0, 1.0, 2.0, 2.5, 3.0, 4.0]
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "no text is recorded at the moment: the gateway does not answer; it is tried again"
@@ -262,7 +262,7 @@ def test_a_station_that_is_gone_at_the_end_leaves_what_was_fetched(
 ) -> None:
     gone = click.ClickException("no station is running here")
     collected(monkeypatch, tmp_path, Texts(since=T0), Texts(since=T0, texts=spoken(1), last=1), gone, gone)
-    assert [text.request for text in texts(tmp_path / "out.jsonl")] == ["r1"]
+    assert [text.request for text in texts(tmp_path / "out.parquet")] == ["r1"]
     assert "the last texts are missing: no station is running here" in capsys.readouterr().err
 
 
