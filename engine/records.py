@@ -1,7 +1,8 @@
 """The records of a run, as the JSONL trace writes them (format version 1): one object a line, told apart by `type`.
 
 The wire between engine and station carries the same facts packed into columns (`engine.frames`). Counts only; every
-derived figure is computed where it is shown (`store.figures`).
+derived figure is computed where it is shown (`store.figures`). Prompts and answers are in none but a `TextRecord`,
+which only a recording makes that was asked for them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 TRACE_VERSION: Final = 1
+"""Format of a trace, in the `v` of its engine records."""
+TEXT_VERSION: Final = 2
+"""Of one that holds text, so that a reader which doesn't know of that says so at once; and the newest there is."""
 
 Limit = Literal["off", "hint", "lane", "operator", "fallback", "probe", "cap", "adaptive", "schedule", "static", "max"]
 """The policy term that set a draft length. The order is the tie-break: the first term that gives the minimum."""
@@ -172,4 +176,35 @@ class StateRecord(msgspec.Struct, frozen=True, tag="state", tag_field="type"):
     state: dict[str, Any]
 
 
-Record = EngineRecord | SequenceRecord | StepRecord | FinishRecord | ControlRecord | GapRecord | StateRecord
+class Passage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of a prompt or an answer."""
+
+    text: str
+    role: str | None = None
+    """Of a chat's message as the client wrote it; of an answer `reasoning`, `tool call` or `refusal`, None for its
+    content."""
+    number: int = 0
+    """Which of several prompts, or of the answer's choices."""
+
+
+class TextRecord(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
+    """What a request asked and what it was answered, as the gateway saw it. `ts`: when it had come in whole."""
+
+    engine: str
+    ts: float
+    request: str
+    """The id that the client was answered with; vLLM's own, in `SequenceRecord.request`, is made of it."""
+    prompt: list[Passage]
+    output: list[Passage]
+    missing: str | None = None
+    """What is not here and why, e.g. that the client left; None where all is."""
+
+
+TEXT_ACTION: Final = "trace_text"
+"""Action of the control with which a trace begins that holds text; it is about the file, and no store takes it in."""
+RECORD_TEXT_ACTION: Final = "record_text"
+"""Action of the controls that say when a station began to hand text to a recording, and that it has ended."""
+
+Record = (
+    EngineRecord | SequenceRecord | StepRecord | FinishRecord | ControlRecord | GapRecord | StateRecord | TextRecord
+)

@@ -18,6 +18,8 @@ from engine.frames import Announcement, ArrivedSequence, FinishedSequence, Frame
 from engine.records import (
     CUT_ACTION,
     LIMITS,
+    TEXT_ACTION,
+    TRACE_VERSION,
     ControlRecord,
     EngineRecord,
     FinishRecord,
@@ -26,6 +28,7 @@ from engine.records import (
     SequenceRecord,
     StateRecord,
     StepRecord,
+    TextRecord,
 )
 from store.attribution import Attribution, IngestCounts
 from store.buckets import DEFAULT_EDGES, BucketBook, Edges, TagBook, model_version
@@ -49,6 +52,9 @@ DIGEST_ROWS: Final = 65536
 """Rows are worked on in batches of about this many, …"""
 DIGEST_SECONDS: Final = 0.2
 """… or what came in this time: live windows are at most that old while frames come."""
+
+
+TEXT_LEFT: Final = "the trace holds prompts and answers: they stay in its file, no store takes them in"
 
 
 class Ingest:
@@ -142,6 +148,8 @@ class Ingest:
                 self.control(record)
             case StateRecord():
                 self._writer.add("states", record.ts, _json(record.state))
+            case TextRecord():
+                pass  # text enters no store: `TEXT_LEFT` says so
 
     def steps(self, block: StepBlock, start: int, stop: int) -> int:
         """Take steps of a trace from `start` to `stop` (exclusive), or as many as can be before rows are worked on.
@@ -183,6 +191,9 @@ class Ingest:
 
     def control(self, control: ControlRecord) -> None:
         """Record an action of the operator or of the policy."""
+        if control.action == TEXT_ACTION:
+            self.note(TEXT_LEFT)
+            return
         if control.action == CUT_ACTION and control.why:
             self.note(control.why)
         before, after, numbers = (
@@ -293,7 +304,8 @@ class Ingest:
         self._introduce(run, record)
 
     def _introduce(self, run: EngineRun, record: EngineRecord) -> None:
-        record = msgspec.structs.replace(record, ts=self._time(record.ts))  # as JSON it must be a number again
+        # As JSON its time must be a number again; and its text stays behind.
+        record = msgspec.structs.replace(record, ts=self._time(record.ts), v=min(record.v, TRACE_VERSION))
         run.record, run.placeholder = record, False
         run.classify(self._book)
         if run.stored:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import duckdb
 import msgspec
 
-from engine.records import EngineRecord
+from engine.records import RECORD_TEXT_ACTION, EngineRecord
 from store.executed import judge as executed_policies
 from store.judge.inputs import (
     ClockStep,
@@ -81,8 +81,8 @@ def _configuration(record: EngineRecord) -> str:
 def _controls(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
     for ts, actor, action, workload, before, after in connection.execute(
         f"""SELECT ts, actor, action, workload, before, after FROM controls
-            WHERE ts >= ? AND ts < ? AND NOT starts_with(action, '{ALERT_ACTION}') ORDER BY ts""",
-        [start, stop],
+            WHERE ts >= ? AND ts < ? AND NOT starts_with(action, '{ALERT_ACTION}') AND action <> ? ORDER BY ts""",
+        [start, stop, RECORD_TEXT_ACTION],
     ).fetchall():
         text = f"{_short(before)} → {_short(after)}" if before or after else ""
         yield Happened(ts, ControlDone(ts, actor, action, workload, text))

@@ -8,18 +8,15 @@ from typing import Final, NamedTuple
 import duckdb
 
 from engine.records import CAUSES, LIMITS, Lane
+from store.answered import answered_sql
 from store.sql import only_row
 
-_SEQUENCES: Final = """WITH cut AS (
-  SELECT id, engine_run, ts, workload, disable_speculation, lane, request,
-    regexp_replace(regexp_replace(request, '^[0-9]+_', ''), '-[0-9a-f]{8}$', '') AS numbered,
-    CASE WHEN starts_with(numbered, 'cmpl-') THEN regexp_replace(numbered, '-[0-9]+$', '') ELSE numbered END AS answered
+_SEQUENCES: Final = f"""WITH cut AS (
+  SELECT id, engine_run, ts, workload, disable_speculation, lane, request, {answered_sql("request")} AS answered
   FROM sequences WHERE request IS NOT NULL)
 SELECT cut.id, cut.ts, request, answered, engine, workload, disable_speculation, lane
 FROM cut JOIN engines e ON engine_run = e.id
 WHERE request IN (SELECT unnest($asked)) OR answered IN (SELECT unnest($asked)) ORDER BY cut.id"""
-"""The client's id is in vLLM's own: a completion's prompts are numbered behind it (`cmpl-ID-0`), the choices of a
-prompt before it (`1_cmpl-ID-0`), and eight random characters follow unless that is switched off."""
 
 _STEPS: Final = """SELECT sequence, number, k_asked, limit_term, drafted, accepted, emitted, cause
 FROM rows JOIN steps ON rows.step = steps.id

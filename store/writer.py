@@ -112,7 +112,7 @@ class Writer:
             connection.execute("COMMIT")
         except duckdb.Error as error:
             _abandon(connection)
-            raise StoreError(f"the store can't be written, recording waits: {error}") from error
+            raise StoreError(f"the store can't be written: {error}") from error
         self._clear()
 
     def drop_overflow(self) -> list[Lost]:

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: specdeck trace convert run.jsonl.zst run.parquet")
 @click.argument("source", metavar="IN", type=click.Path(exists=True, dir_okay=False))
 @click.argument("out", metavar="OUT", type=click.Path())
+@click.option("--without-text", is_flag=True, help="Leave out prompts and answers, where IN holds any.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: path, bytes, records, notes.")
-def convert(source: str, out: str, as_json: bool) -> None:
+def convert(source: str, out: str, without_text: bool, as_json: bool) -> None:
     """Write the trace IN in the form that OUT is named for: .jsonl, .jsonl.zst, or .parquet, which is the compact form.
 
     Between these nothing is lost: the records stay as they are, in the order of the file. IN may also be a bundle or a
     .duckdb that nobody is writing; OUT may be a .duckdb, judged to its end. OUT must not be there yet, and gets its
     name when it is complete.
+
+    Prompts and answers, of a trace that was recorded `--with-text`, go along into a trace, which then only you can
+    read (mode 0600); never into a .duckdb.
 
     Prints the path that was written.
     """
@@ -31,7 +35,7 @@ def convert(source: str, out: str, as_json: bool) -> None:
     from store.trace.convert import convert as convert_trace
 
     try:
-        result = convert_trace(source, out)
+        result = convert_trace(source, out, text=not without_text)
     except StoreBusy as error:
         raise Unreachable(str(error)) from error
     except StoreError as error:

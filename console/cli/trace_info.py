@@ -35,6 +35,8 @@ def info(path: str, as_json: bool) -> None:
 
 
 def _lines(found: TraceInfo) -> list[str]:
+    from store.trace.texts import of_so_many
+
     packed = " compressed" if found.compressed else ""
     span = (found.end or 0.0) - (found.start or 0.0)
     lines = [
@@ -46,4 +48,6 @@ def _lines(found: TraceInfo) -> list[str]:
     for engine in found.engines:
         name = f"{engine.target} · {engine.drafter} · {engine.method}, K up to {engine.max_k}"
         lines.append(f"engine {engine.engine:<3} {name}, vLLM {engine.vllm} {engine.device}")
-    return lines + found.notes
+    if found.texts:
+        lines.append(f"holds the text of {of_so_many(found.texts)}: prompts and answers can be read in it")
+    return lines + [printable(note, 1000) for note in found.notes]

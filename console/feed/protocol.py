@@ -33,6 +33,7 @@ Method = Literal[
     "side",
     "export",
     "trace_state",
+    "record_text",
     "stop",
     "processes",
     "replay_act",
@@ -49,7 +50,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
-    "span", "side", "trace_state",
+    "span", "side", "trace_state", "record_text",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from console.gateway.hints import said_in_headers
 from console.gateway.lanes import Lanes
 from console.gateway.plan import Plan, Vanilla, plan, readable
 from console.gateway.relay import ClientLeft, Relay, read_whole
+from console.gateway.texts import TextKeeper
 from console.gateway.upstream import EngineUnavailable, UpstreamExchange, connect
 
 LANE_MARK: Final = (b"x-specdeck-lane", b"vanilla")
@@ -37,6 +38,7 @@ class Proxy:
         self.engines = engines
         self.lanes = Lanes()
         self.counts = Counts()
+        self.texts = TextKeeper()
         self._api_key = api_key
         self._max_body = max_body
         self._relays: set[Relay] = set()
@@ -81,7 +83,9 @@ class Proxy:
         elif scope["method"] == "POST":
             self.counts.hints_lost += said_in_headers(scope["headers"])
         upstream, vanilla = await self._connect(decided.vanilla if decided else None)
-        relay = Relay(upstream, self.counts, max_body=self._max_body, marks=[LANE_MARK] if vanilla else [])
+        tap = self.texts.tap(scope["path"], decided.body, vanilla=vanilla) if decided and self.texts.wanted else None
+        marks = [LANE_MARK] if vanilla else []
+        relay = Relay(upstream, self.counts, max_body=self._max_body, marks=marks, tap=tap)
         self._relays.add(relay)
         if self._stopping:
             relay.cut(failures.SHUTTING_DOWN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from console.gateway import failures
 from console.gateway.answer import Answer
@@ -10,7 +11,11 @@ from console.gateway.asgi import Receive, Send
 from console.gateway.counts import Counts
 from console.gateway.failures import Failure, Refusal
 from console.gateway.headers import Headers, end_to_end
+from console.gateway.text_tap import TextTap
 from console.gateway.upstream import EngineGarbled, EngineLost, UnsendableRequest, UpstreamExchange
+
+_CLIENT_LEFT: Final = "the client left before the answer was complete"
+_ENGINE_LEFT: Final = "the engine's answer broke off"
 
 
 class ClientLeft(ConnectionError):
@@ -38,9 +43,12 @@ async def read_whole(receive: Receive, limit: int) -> bytes:
 
 
 class Relay:
-    """One exchange; `marks` are headers that its answer gets beside the engine's own."""
+    """One exchange; `marks` are headers that its answer gets beside the engine's own, `tap` sees the answer go by."""
 
-    def __init__(self, upstream: UpstreamExchange, counts: Counts, *, max_body: int, marks: Headers) -> None:
+    def __init__(
+        self, upstream: UpstreamExchange, counts: Counts, *, max_body: int, marks: Headers, tap: TextTap | None = None
+    ) -> None:
+        self._tap = tap
         self._upstream = upstream
         self._counts = counts
         self._max_body = max_body
@@ -64,6 +72,8 @@ class Relay:
             self._upstream.abort()
             if sender is not None:
                 sender.cancel()
+            if self._tap is not None:
+                self._tap.lost(_CLIENT_LEFT if self._client_gone else _ENGINE_LEFT)  # nothing new after a whole answer
 
     def cut(self, why: Failure) -> None:
         """End it now, telling the client why."""
@@ -95,11 +105,17 @@ class Relay:
         answer = Answer(send)
         try:
             status, headers = await self._upstream.response_head()
+            if self._tap is not None:
+                self._tap.begin(status, headers)
             await answer.begin(status, [*end_to_end(headers), *self._marks])
             while (piece := await self._upstream.response_body()) is not None:
+                if self._tap is not None:
+                    self._tap.take(piece)
                 await answer.body(piece)
             if self._ended is not None:
                 raise EngineLost("cut")  # a body that ends with its connection looks complete when we close it
+            if self._tap is not None:
+                self._tap.end()
             await answer.end()
             self._counts.errors += status >= 500
         except (EngineLost, EngineGarbled) as error:

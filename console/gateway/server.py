@@ -74,7 +74,7 @@ async def _serve(
         server.should_exit = True
         loop.call_later(grace_seconds, proxy.cut_all)
 
-    controller = control.Control(stats, proxy.lanes)
+    controller = control.Control(stats, proxy.lanes, proxy.texts)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     answering = asyncio.create_task(control.serve(controller, control_path))

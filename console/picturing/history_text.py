@@ -12,7 +12,7 @@ from console.picturing.action_names import BEGIN, REVERT, UNDO
 from console.picturing.policy_fields import fields
 from console.picturing.policy_words import shown
 from engine.policy import describe
-from engine.records import ControlRecord, PolicyMode
+from engine.records import RECORD_TEXT_ACTION, ControlRecord, PolicyMode
 from store.control_history import SCORE
 
 
@@ -57,7 +57,7 @@ def _what(record: ControlRecord, score: ControlRecord | None, now: float) -> str
         return f"{record.why}: {change}"
     if record.action == REVERT:
         return f"takes back: {change}; {record.why}"
-    if record.action == "drill" and record.why:
+    if record.action in ("drill", RECORD_TEXT_ACTION) and record.why:
         return record.why
     what = change or _otherwise(record, now)
     return f"{what}{until}{f' ({record.why})' if record.why else ''}"

@@ -29,6 +29,7 @@ from console.station.recorder import Recorder, Remember
 from console.station.roster import Roster
 from console.station.step_tail import StepTail
 from console.station.telemetry import TelemetryReceiver
+from console.station.text_recording import TextRecording
 from engine.policy import PolicyState
 from engine.records import ControlRecord, EngineRecord, PolicyMode
 from engine.sockets import Sockets
@@ -108,6 +109,7 @@ class Control:
         self.own.calibrating = self._calibration_state
         self.roster.listeners += [self.steps.take, self.confirming.take, self.deciding.take, self.calibration.take]
         self._receiver = TelemetryReceiver(context, sockets, self.roster.take, self.roster.take_broken)
+        self.texts = TextRecording(self.gateway.texts, recorder.put, tell)
         self.lanes = LaneKeeper(lambda: self.book.state, self.gateway, remember)
         self.changes.listeners.append(self.lanes.changed)
 

@@ -28,12 +28,14 @@ from console.feed.protocol import (
     StopParams,
 )
 from console.feed.server import Endpoint, FeedError
+from console.feed.texts import TextsWanted
 from console.station import queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
 from console.station.policy_set import policy_set
 from console.station.policy_undo import policy_confirm, policy_history, policy_undo
 from console.station.processes import processes
+from console.station.text_recording import record_text
 from engine.records import ControlRecord
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "side": (SideParams, queries.side),
         "export": (ExportParams, queries.export),
         "trace_state": (None, queries.trace_state),
+        "record_text": (TextsWanted, record_text),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),

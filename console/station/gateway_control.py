@@ -9,6 +9,7 @@ import msgspec
 import zmq
 import zmq.asyncio
 
+from console.feed.texts import Texts, TextsAsked
 from engine.policy import PolicyState
 from engine.records import Lane
 from engine.sockets import ipc
@@ -16,6 +17,7 @@ from engine.sockets import ipc
 T = TypeVar("T")
 
 _ANSWER_MS: Final = 1000
+_EARLIER: Final = "the gateway was left by an earlier specdeck that knows of no text: `specdeck stop`, then start again"
 
 
 class GatewayStats(msgspec.Struct, frozen=True):
@@ -80,6 +82,12 @@ class GatewayControl:
 
     async def work_by(self, table: LaneTable) -> Accepted | None:
         return await self._ask(msgspec.json.encode({"set": table}), Accepted)
+
+    async def texts(self, asked: TextsAsked) -> Texts | None:
+        answer = await self._ask(msgspec.json.encode({"texts": asked}), Texts)
+        if answer is not None and answer.error is not None and answer.error.startswith("expected"):
+            return Texts(error=_EARLIER)
+        return answer
 
     async def _ask(self, question: bytes, kind: type[T]) -> T | None:
         # A fresh socket for each question: a REQ whose answer never came can't be asked again.

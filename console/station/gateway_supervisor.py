@@ -15,6 +15,7 @@ from typing import Final
 import zmq.asyncio
 
 from console.feed.messages import GatewayView
+from console.feed.texts import Texts, TextsAsked
 from console.station.gateway_control import GatewayControl, GatewayStats, LaneTable
 from console.station.log_tail import last_words
 from console.station.options import StationOptions
@@ -70,6 +71,10 @@ class GatewaySupervisor:
         Until it is called the gateway keeps the table that a station before sent it.
         """
         self._table = LaneTable(version, dict(lanes))
+
+    async def texts(self, asked: TextsAsked) -> Texts | None:
+        """Prompts and answers, asked for a recording; None where the gateway doesn't answer."""
+        return await self._control.texts(asked)
 
     def view(self) -> GatewayView:
         """Down: no process. Starting: a process that has not answered yet."""

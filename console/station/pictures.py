@@ -102,6 +102,8 @@ class Pictures:
         known = self._control.roster.engines if self._control is not None else {}
         told = views if self._scraper is None else []
         found = self._facts.conditions(told, known, gateway, loss, self._recorder.error, now)
+        if self._control is not None:
+            found += self._control.texts.conditions()
         return found if self._scraper is None else [*found, *self._scraper.conditions(now)]
 
 

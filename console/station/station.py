@@ -111,6 +111,7 @@ class Station:
             if self._stop_everything:
                 await self.control.stop_serving()
             self.control.roster.record_open_outages()
+            self.control.texts.close()
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)

@@ -7,7 +7,17 @@ from typing import Any
 
 import msgspec
 
-from engine.records import FinishRecord, Record, Row, SequenceRecord, StateRecord, StepRecord
+from engine.records import (
+    TEXT_ACTION,
+    ControlRecord,
+    FinishRecord,
+    Record,
+    Row,
+    SequenceRecord,
+    StateRecord,
+    StepRecord,
+    TextRecord,
+)
 from store.redact.fields import ACTORS, KEYED_BY_TAG, MODELS, OUR_ACTORS, OUR_WORDS, VOCABULARY
 from store.redact.models import ModelPaths, short_model
 from store.redact.names import Names
@@ -33,13 +43,14 @@ class Redactor:
         """Meet the tags, actors and model paths that a record or anything like JSON names: text may mention them."""
         if isinstance(value, SequenceRecord):
             self.tag(value.workload)
-        elif isinstance(value, msgspec.Struct) and not isinstance(value, StepRecord):
+        elif isinstance(value, msgspec.Struct) and not isinstance(value, StepRecord | TextRecord):
             self._learn(msgspec.to_builtins(value), "")
         elif isinstance(value, dict | list):
             self._learn(value, "")
 
     def record(self, record: Record) -> Record | None:
-        """The record without what is private; None where nobody can say what is in it (a `state`, when tags go)."""
+        """The record without what is private; None for prompts and answers, and where nobody can say what is in it (a
+        `state`, when tags go)."""
         match record:
             case StepRecord():
                 return self._step(record)
@@ -48,6 +59,10 @@ class Redactor:
             case FinishRecord():
                 return self._finish(record)
             case StateRecord() if not self._keep_tags:
+                return None
+            case TextRecord():
+                return None
+            case ControlRecord() if record.action == TEXT_ACTION:
                 return None
         return msgspec.convert(self.value(msgspec.to_builtins(record)), type(record))
 

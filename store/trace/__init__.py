@@ -5,6 +5,8 @@ form is one Parquet file. They are told apart by content, and hold the same reco
 
 Unknown fields of JSONL are ignored and counted. An unknown type or a broken line is an error with its line number; a
 half-written last line is dropped with a note. Records that are out of order by up to a second are sorted.
+
+Prompts and answers are in a trace only where a recording was asked for them (`store.trace.texts`).
 """
 
 from __future__ import annotations

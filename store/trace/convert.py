@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import duckdb
 import msgspec
 
 from engine.records import Record
-from store.database import Store
-from store.ingest import Ingest
+from store.database import Store, StoreError
+from store.ingest import TEXT_LEFT, Ingest
 from store.judging import judge_all
 from store.records import stored_records
 from store.source import is_database, take_in
@@ -20,6 +21,7 @@ from store.trace.errors import TraceError
 from store.trace.forms import ENDINGS
 from store.trace.notes import TraceNotes
 from store.trace.reading import file_records
+from store.trace.texts import begins_with_text, without_text
 from store.trace.whole_file import whole_file
 from store.trace.writing import TraceWriter
 
@@ -37,11 +39,12 @@ class Converted(msgspec.Struct, frozen=True):
     """What was left out, and what else is to be known of it."""
 
 
-def convert(source: str | Path, out: str | Path) -> Converted:
+def convert(source: str | Path, out: str | Path, *, text: bool = True) -> Converted:
     """Write `source` (a trace of any form, or a `.duckdb`) to `out`, in the form that its name stands for.
 
     From one form of trace to another the records stay as they are and in the order of the file; fields that this
     specdeck doesn't know are left out, which a note says. A store is written as `specdeck export` writes it.
+    `text`: whether prompts and answers go along where there are any; into a store they never go.
 
     Raises:
         StoreError: `source` can't be read (`TraceError` for a trace), or `out` can't be written.
@@ -50,21 +53,35 @@ def convert(source: str | Path, out: str | Path) -> Converted:
     notes = TraceNotes()
     with whole_file(out, (*ENDINGS, STORE_ENDING)) as partial, _records(source, notes) as records:
         if not out.name.endswith(STORE_ENDING):
-            count = written(partial, records, notes)
+            count, said = written(partial, records if text else without_text(records), notes), notes.lines()
         elif is_database(source):
             raise TraceError(out, None, f"{source} is a store already: copy it with `specdeck export {source} {out}`")
         else:
-            count = 0
-            with Store.open(partial) as store:
-                take_in(source, Ingest(store))
-                judge_all(store.connection)
-    return Converted(str(out), out.stat().st_size, count, notes.lines())
+            has_text, _ = begins_with_text(records)
+            count, said = 0, [TEXT_LEFT] if has_text else []
+            _taken_in(source, partial, out)
+    return Converted(str(out), out.stat().st_size, count, said)
+
+
+def _taken_in(source: Path, partial: Path, out: Path) -> None:
+    """Make a store of `source`, judged to its end, at `partial`, which is going to be `out`."""
+    try:
+        with Store.open(partial) as store:
+            take_in(source, Ingest(store))
+            judge_all(store.connection)
+            store.connection.execute("CHECKPOINT")  # closing would leave in its log what finds no room, and say nothing
+    except TraceError:
+        raise
+    except (StoreError, duckdb.Error) as error:  # a trace is read without DuckDB: this is about what is written
+        what = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise TraceError(out, None, f"{what}: nothing was kept; make room there, or write it elsewhere") from error
 
 
 def written(path: Path, records: Iterator[Record], notes: TraceNotes) -> int:
     """Write a trace, with the notes there are at its end; how many records it has."""
     count = 0
-    with TraceWriter(path) as writer:
+    has_text, records = begins_with_text(records)
+    with TraceWriter(path, private=has_text) as writer:
         for record in records:
             writer.write(record)
             count += 1

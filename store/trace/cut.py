@@ -8,6 +8,9 @@ A cut by bucket or sequence keeps the facts of each step as they were, and of it
 from a row alone stays right: acceptance, accepted length, waste, K. What is told from all rows of a step is not there
 any more: how many it decoded, and with it step times and speedups. Such a cut says so in a control record, and begins
 unknowing.
+
+Of prompts and answers, where the trace holds any, a cut keeps those of requests that have a row in it; a cut by time
+those, too, that came in in its time.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from engine.records import (
     SequenceRecord,
     StateRecord,
     StepRecord,
+    TextRecord,
 )
 from store.database import Store
 from store.ingest import Ingest
@@ -37,6 +41,7 @@ from store.source import take_in_pieces
 from store.sql import only_row
 from store.states import make_state
 from store.trace.chosen import Choice, Chosen, Name
+from store.trace.chosen_texts import ChosenTexts
 from store.trace.convert import Converted, written
 from store.trace.errors import TraceError
 from store.trace.forms import ENDINGS
@@ -64,12 +69,12 @@ def cut(source: str | Path, out: str | Path, choice: Choice) -> Converted:
     with whole_file(out, ENDINGS) as partial:
         if choice.start > 0:
             choice = msgspec.structs.replace(choice, start=FINEST.floor(choice.start))
-        names = _named(source, choice)
+        names, texts = _named(source, choice)
         if not names:
             raise TraceError(source, None, f"it has no step of what was chosen; {_from_to(source)}")
         state = None if choice.by_row else _state(source, choice.start)
         cutter = _Cutter(Chosen(source, choice), choice, names, state)
-        count = written(partial, cutter.records(read_records(source, notes)), notes)
+        count = written(partial, texts.around(cutter.records, read_records(source, notes)), notes)
     said = [ROWS_LEFT_OUT] if choice.by_row else []
     return Converted(str(out), out.stat().st_size, count, said + notes.lines())
 
@@ -79,15 +84,22 @@ def _from_to(source: Path) -> str:
     return f"it goes from {start:.3f} to {end:.3f} (Unix seconds)"
 
 
-def _named(source: Path, choice: Choice) -> set[Name]:
-    """Sequences that have a row in the cut."""
+def _named(source: Path, choice: Choice) -> tuple[set[Name], ChosenTexts]:
+    """Sequences that have a row in the cut, and the text that goes with it."""
     chosen = Chosen(source, choice)
     named: set[Name] = set()
+    texts = ChosenTexts(choice)
     for record in read_records(source):
         chosen.learn(record)
         if isinstance(record, StepRecord) and choice.inside(record.ts):
-            named.update(chosen.name(record.engine, row.seq) for row in chosen.rows(record))
-    return named
+            here = [chosen.name(record.engine, row.seq) for row in chosen.rows(record)]
+            named.update(here)
+            texts.rows_of(here)
+        elif isinstance(record, SequenceRecord):
+            texts.arrived(chosen.name(record.engine, record.seq), record)
+        else:
+            texts.meet(record)
+    return named, texts
 
 
 def _state(source: Path, start: float) -> StateRecord | None:
@@ -124,6 +136,7 @@ class _Cutter:
         self._engines: dict[str, EngineRecord] = {}
         self._controls: dict[tuple[str, str | None], ControlRecord] = {}
         self._sequences: dict[Name, SequenceRecord] = {}
+        self._texts: list[TextRecord] = []
 
     def records(self, records: Iterator[Record]) -> Iterator[Record]:
         """The cut of `records`, which are in the order of their time."""
@@ -141,10 +154,12 @@ class _Cutter:
                 yield record
             elif isinstance(record, EngineRecord):
                 late[record.engine] = record
-            elif record.ts < self._choice.start or (not begun and isinstance(record, SequenceRecord)):
+            elif isinstance(record, TextRecord) and begun:
+                yield record
+            elif record.ts < self._choice.start or (not begun and isinstance(record, SequenceRecord | TextRecord)):
                 self._remember(record)
             elif record.ts < self._choice.end or self._arrives(record):
-                if not isinstance(record, ControlRecord | StateRecord) and record.engine in late:
+                if not isinstance(record, ControlRecord | StateRecord | TextRecord) and record.engine in late:
                     yield late.pop(record.engine)
                 kept = self._kept(record)
                 if kept is not None:
@@ -171,11 +186,13 @@ class _Cutter:
                     self._sequences.pop(name, None)
             case StateRecord() if self._state is None and not self._choice.by_row:
                 self._state = record
+            case TextRecord():
+                self._texts.append(record)
 
     def _beginning(self, ts: float) -> Iterator[Record]:
         """`ts`: of the first record of the cut."""
         yield from self._engines.values()
-        before: list[Record] = [*self._controls.values()]
+        before: list[Record] = [*self._controls.values(), *self._texts]
         before += [record for name, record in self._sequences.items() if name in self._names or self._goes_on(record)]
         yield from sorted(before, key=lambda record: record.ts)
         if self._choice.by_row:

@@ -7,11 +7,21 @@ from pathlib import Path
 
 import msgspec
 
-from engine.records import CUT_ACTION, ControlRecord, EngineRecord, GapRecord, Record, SequenceRecord, StepRecord
+from engine.records import (
+    CUT_ACTION,
+    ControlRecord,
+    EngineRecord,
+    GapRecord,
+    Record,
+    SequenceRecord,
+    StepRecord,
+    TextRecord,
+)
 from store.trace.entries import type_of
 from store.trace.forms import form_of
 from store.trace.notes import TraceNotes
 from store.trace.reading import Steps, read_pieces
+from store.trace.texts import is_mark, left_out_text
 
 
 class TraceInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +40,8 @@ class TraceInfo(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, int]
     """Tag → sequences; untagged ones under `untagged`."""
     frames_lost: int
+    texts: int = 0
+    """Requests whose prompt and answer are in it."""
     notes: list[str]
 
 
@@ -52,7 +64,7 @@ def trace_info(path: str | Path) -> TraceInfo:
         path=str(path), bytes=path.stat().st_size, compressed=form_of(path) != "jsonl", start=start, end=tally.end,
         records=dict(tally.kinds), engines=tally.engines, sequences=tally.kinds["sequence"],
         steps=tally.kinds["step"], rows=tally.rows, workloads=dict(tally.workloads), frames_lost=tally.lost,
-        notes=tally.notes + notes.lines(),
+        texts=tally.kinds["text"], notes=tally.notes + notes.lines(),
     )  # fmt: skip
 
 
@@ -95,6 +107,10 @@ class _Tally:
                 self._spans(None, record.ts)
                 if record.action == CUT_ACTION and record.why:
                     self.notes.append(record.why)
+                if is_mark(record) and (left_out := left_out_text(record)):
+                    self.notes.append(left_out)
+                return
+            case TextRecord():  # it is of a request that a sequence stands for
                 return
             case StepRecord():
                 self.rows += len(record.rows)

@@ -6,21 +6,11 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
-from engine.records import (
-    TRACE_VERSION,
-    ControlRecord,
-    EngineRecord,
-    FinishRecord,
-    GapRecord,
-    Record,
-    SequenceRecord,
-    StateRecord,
-    StepRecord,
-)
+from engine.records import TEXT_VERSION, EngineRecord, Record
 from store.trace.entries import Entry
 from store.trace.errors import TraceError
 from store.trace.forms import Form
@@ -32,10 +22,7 @@ CHUNK_ROWS: Final = 16_384
 CHUNK_STEPS: Final = 2048
 """Steps are put into blocks of about so many rows, or steps."""
 
-_TYPES: Final[dict[str, type[msgspec.Struct]]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (EngineRecord, SequenceRecord, StepRecord, FinishRecord, ControlRecord, GapRecord, StateRecord)
-}
+_TYPES: Final[dict[str, type[msgspec.Struct]]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Record)}
 _FIELDS: Final = {name: frozenset((*kind.__struct_encode_fields__, "type")) for name, kind in _TYPES.items()}
 
 _objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -117,8 +104,8 @@ def parse(path: Path, number: int, text: bytes, notes: TraceNotes) -> Record:
         record = _records.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TraceError(path, number, f"{kind} record: {error}") from error
-    if isinstance(record, EngineRecord) and record.v > TRACE_VERSION:
-        raise TraceError(path, number, f"trace format {record.v}; this specdeck reads up to {TRACE_VERSION}")
+    if isinstance(record, EngineRecord) and record.v > TEXT_VERSION:
+        raise TraceError(path, number, f"trace format {record.v}; this specdeck reads up to {TEXT_VERSION}")
     return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import lzma
 import struct
@@ -24,19 +25,29 @@ _BROKEN_ZIP: Final = (
 
 
 def lines_of(path: Path, form: Form) -> Iterator[bytes]:
-    """With their ends: only the last may lack it.
+    """With their ends: only the last may lack it. A byte order mark, as some editors leave one, is no part of them.
 
     Raises:
         TraceError: it can't be read, unpacked, or is no bundle with a trace in it.
     """
     try:
         with path.open("rb") as file:
-            if form == "bundle":
-                yield from _bundled(file, path)
-            else:
-                yield from _decompressed(file, path) if form == "zst" else file
+            yield from _unmarked(_packed(file, path, form))
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _unmarked(lines: Iterator[bytes]) -> Iterator[bytes]:
+    for first in lines:
+        yield first.removeprefix(codecs.BOM_UTF8)
+        break
+    yield from lines
+
+
+def _packed(file: BinaryIO, path: Path, form: Form) -> Iterator[bytes]:
+    if form == "bundle":
+        return _bundled(file, path)
+    return _decompressed(file, path) if form == "zst" else file
 
 
 def _bundled(file: BinaryIO, path: Path) -> Iterator[bytes]:

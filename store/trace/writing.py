@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
@@ -9,10 +10,11 @@ from typing import BinaryIO, Final, Protocol, Self
 import msgspec
 import zstandard
 
-from engine.records import Record
+from engine.records import Record, TextRecord
 from store.trace.forms import COMPACT_ENDING
 
 _ZSTD_LEVEL: Final = 6
+PRIVATE_MODE: Final = 0o600
 
 
 class _Sink(Protocol):
@@ -26,10 +28,19 @@ class _Sink(Protocol):
 
 
 class TraceWriter:
-    """Writes records to a new file: compact when its name ends in `.parquet`, else JSONL, compressed for `.zst`."""
+    """Writes records to a new file: compact when its name ends in `.parquet`, else JSONL, compressed for `.zst`.
 
-    def __init__(self, path: str | Path) -> None:
+    `private`: nobody but the owner can read it from its first byte on, as is due to text (`store.trace.texts`).
+
+    Raises:
+        FileExistsError: it is to be private and is there already: somebody may have it open.
+    """
+
+    def __init__(self, path: str | Path, *, private: bool = False) -> None:
         self.path = Path(path)
+        self._private = private
+        if private:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_MODE))
         self._sink: _Sink
         if self.path.name.endswith(COMPACT_ENDING):
             from store.trace.compact_writer import CompactWriter  # Arrow takes a while to import
@@ -39,6 +50,9 @@ class TraceWriter:
             self._sink = _Lines(self.path)
 
     def write(self, record: Record) -> None:
+        if isinstance(record, TextRecord) and not self._private:  # its beginning didn't say that there would be any
+            self.path.chmod(PRIVATE_MODE)
+            self._private = True
         self._sink.write(record)
 
     def note(self, line: str) -> None:

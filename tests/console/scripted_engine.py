@@ -1,6 +1,6 @@
 """A stand-in for vLLM, run as a process of its own: it speaks the real telemetry and policy sockets, answers
-`/health`, and to a request with its own id: it generates nothing. The tests that use it are about the station; the real
-engine has its own.
+`/health`, and to a request with its own id and what it was asked: it generates nothing. The tests that use it are about
+the station; the real engine has its own.
 
 It serves `LIVE` sequences without end, alternating two workloads, one step every `STEP_SECONDS`, and drafts what the
 policy it received says; with `--vanilla` it has no drafter. Children named like vLLM's can be killed one by one.
@@ -103,10 +103,16 @@ class Health(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        body = json.dumps({"engine": os.environ["SPECDECK_ENGINE"]}).encode()
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        told = {"engine": os.environ["SPECDECK_ENGINE"], "id": asked.get("id", "r0")}
+        echo = f"echo of {asked.get('prompt') or asked['messages']}"
+        if asked.get("stream"):
+            chunks = [json.dumps({**told, "choices": [{"delta": {"content": part}}]}) for part in echo.partition(" ")]
+            body, kind = "".join(f"data: {chunk}\n\n" for chunk in [*chunks, "[DONE]"]).encode(), "text/event-stream"
+        else:
+            body, kind = json.dumps({**told, "choices": [{"message": {"content": echo}}]}).encode(), "application/json"
         self.send_response(200)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -117,8 +117,8 @@ def test_a_broken_line_is_an_error_with_its_number(tmp_path: Path, line: str, wh
 
 
 def test_a_newer_trace_format_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.jsonl", [engine(v=2)])
-    with pytest.raises(TraceError, match="trace format 2"):
+    path = write(tmp_path / "t.jsonl", [engine(v=3)])
+    with pytest.raises(TraceError, match="trace format 3"):
         list(read_records(path))
 
 

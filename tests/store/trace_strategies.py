@@ -13,12 +13,14 @@ from engine.records import (
     ControlRecord,
     FinishRecord,
     GapRecord,
+    Passage,
     PolicyMode,
     Record,
     Row,
     SequenceRecord,
     StateRecord,
     StepRecord,
+    TextRecord,
 )
 from tests.store.builders import T0, engine
 
@@ -48,12 +50,15 @@ sequences = st.builds(
     SequenceRecord, engines, st.sampled_from("abcdefg"), times, st.sampled_from([None, "code", "chat"]),
     st.sampled_from([0.0, 0.7, None]),
 )  # fmt: skip
+passages = st.lists(st.builds(Passage, st.text(max_size=9), st.none() | names, st.integers(0, 2)), max_size=3)
+texts = st.builds(TextRecord, engines, times, names, passages, passages, st.none() | names)
 others = (
     st.builds(FinishRecord, engines, st.sampled_from("abcdefg"), times, st.just("stop"), facts)
     | st.builds(ControlRecord, times, names, names, st.none() | names, st.none(), st.dictionaries(names, facts))
     | st.builds(GapRecord, engines, times, facts)
     | st.builds(StateRecord, times, st.dictionaries(names, facts))
     | st.builds(lambda name, ts, k: engine(ts, engine=name, configured=PolicyMode("static", k)), engines, times, facts)
+    | texts
 )
 
 
