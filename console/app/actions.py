@@ -17,17 +17,20 @@ from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
-    "everywhere", "replay", "live", "policy", "engine", "choose", "edit", "confirm", "leave", "go", "what_if", "page"
-]
+    "everywhere", "replay", "live", "policy", "map", "engine", "choose", "edit", "rehearse", "confirm", "leave", "go",
+    "what_if", "page",
+]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
     "everywhere": "Everywhere",
     "replay": "In a replay",
     "live": "Live",
     "policy": "Policy",
+    "map": "Map",
     "engine": "Engine",
     "choose": "Choosing a mode",
     "edit": "Editing a schedule",
+    "rehearse": "Choosing a plan",
     "confirm": "Confirming",
     "leave": "Leaving",
     "go": "Going to a moment",
@@ -64,6 +67,7 @@ _PLAYER: Final[tuple[Need, ...]] = ("replay", "station")
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
+    Action("map", "5", "Map", "Map: the best draft length by workload and load; rehearsals", "everywhere", spare=2),
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
         "mode", "m", "mode", "Mode: off, static, schedule, adaptive or advise", "everywhere",
@@ -172,6 +176,22 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
+        "explain_cell", "enter", "explain", "Explain the selected cell: formula, counts, interval, what was left out",
+        "map", needs=("map",),
+    ),
+    Action(
+        "rehearse", "r", "rehearse", "Rehearse: traffic like the day's measures each draft length", "map", spare=1,
+        dangerous=True, needs=("station", "write", "policy", "engine", "no_rehearsal"),
+    ),
+    Action(
+        "stop_rehearsal", "b", "break off", "Break the rehearsal off; what was measured is kept", "map", spare=1,
+        dangerous=True, needs=("station", "write", "rehearsal"),
+    ),
+    Action(
+        "deploy_map", "d", "deploy", "Deploy the map's schedule; refused while the map is stale", "map", spare=2,
+        dangerous=True, needs=("station", "write", "policy", "engine", "no_rehearsal", "map", "map_schedule"),
+    ),
+    Action(
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
     ),
@@ -180,6 +200,9 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("cancel_choice", "escape", "cancel", "Change nothing", "choose", display="esc"),
     Action("submit", "enter", "next", "Take the schedule; asks before it is applied", "edit"),
     Action("cancel_edit", "escape", "cancel", "Change nothing", "edit", display="esc"),
+    Action("choose_plan", "enter", "next", "Take the marked plan, or the one that is written; asks first", "rehearse"),
+    Action("other_plan", "tab", "write a path", "Write the path of a plan, or back to the list", "rehearse"),
+    Action("cancel_plan", "escape", "cancel", "Rehearse nothing", "rehearse", display="esc"),
     Action("confirm", "y", "yes, do it", "Do it", "confirm"),
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from console.feed.client import FeedError, Silence, Update
-from console.feed.protocol import History, LogChunk, Method, PolicyResult
+from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
 from engine.records import PolicyMode
+from store.operating_map.records import OperatingMap
 from tests.console import scenes
 
 Result = TypeVar("Result")
@@ -30,6 +31,8 @@ class MemoryFeed:
         self.history = scenes.history()
         self.no_history: FeedError | None = None
         self.refusal: FeedError | None = None
+        self.map: OperatingMap | None = None
+        self.no_map: FeedError | None = None
         self.thinking = asyncio.Event()
         """Set: a what-if is answered at once."""
         self.thinking.set()
@@ -69,6 +72,10 @@ class MemoryFeed:
             if self.no_history is not None:
                 raise self.no_history
             answer = History(self.history)
+        elif method == "map_get":
+            if self.no_map is not None:
+                raise self.no_map
+            answer = MapAnswer(map=self.map)
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":
