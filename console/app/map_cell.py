@@ -43,8 +43,8 @@ def cost_lines(map_: OperatingMap, workload: str | None, width: int) -> list[Lin
     if cost is None or cost.gain is None:
         return []
     error = numbers.half_width(cost.low, cost.high)
-    own = "" if cost.own_best_gain is None else f"; its own best arm at each load: {cost.own_best_gain:.2f} ×"
-    text = f"Under the proposed schedule: {cost.gain:.2f} ×{f' ±{error}' if error else ''}{own}."
+    own = "" if cost.own_best_gain is None else f"; its own best arm at each load: {cost.own_best_gain:.2f}×"
+    text = f"Under the proposed schedule: {cost.gain:.2f}×{f' ±{error}' if error else ''}{own}."
     return [((f" {part}", "dim"),) for part in wrap(text, max(20, width - 2))]
 
 

@@ -84,9 +84,7 @@ def _drawn(
         for xs, ys in _runs(gains):
             figure.plot(xs, ys, marker="braille", color=_FIRST_COLOUR + index)
     for index, (sign, gains) in enumerate(curves):
-        points = [(x, y) for x, y in enumerate(gains) if y is not None]
-        if points:
-            xs, ys = zip(*points, strict=True)
+        for xs, ys in _runs(gains):
             figure.scatter(xs, ys, marker=sign, color=_FIRST_COLOUR + index)
     _scale(figure, [gain for _, gains in curves for gain in gains if gain is not None])
     figure.xlim(-0.1, len(labels) - 0.9)

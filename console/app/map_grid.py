@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
+
 from console.app import map_words as words
 from console.app import numbers
 from console.app.spans import Line, Role, Span, clean, left, packed, right
@@ -18,6 +20,9 @@ LEVELS: Final = (1.03, 1.1, 1.2, 1.35, 1.5)
 
 CONTENT: Final = 8
 """Cells that the best arm and its gain take; one more leads them, for the cursor."""
+
+NAME, CRAMPED_NAME, WIDEST_NAME = 10, 18, 26
+"""Cells of a workload's name: the fewest, those where columns are out of view anyway, the most."""
 
 BARS: Final = " ▁▂▄▅▆"
 """By heat; the tallest doesn't touch the row above."""
@@ -50,9 +55,12 @@ class Layout(NamedTuple):
 
 def layout(map_: OperatingMap, width: int, wanted: int, first: int = 0) -> Layout:
     """Columns as they fit, moved so far that the wanted one is among them."""
-    name = 2 + min(max([8, *(len(workload) for workload in map_.workloads)]), 10 if width < 110 else 24)
     number = max(1, len(map_.loads))
-    costs = _costs(map_, width - name - number * (CONTENT + 1))
+    free = width - number * (CONTENT + 1)
+    costs = _costs(map_, free - NAME)
+    most = free - sum(size for _, size in costs)  # for the names, where all columns fit beside them
+    most = min(most, WIDEST_NAME) if most >= NAME else CRAMPED_NAME
+    name = min(max([NAME, *(2 + cell_len(workload) for workload in map_.workloads)]), most)
     room = max(CONTENT + 1, width - name - sum(size for _, size in costs))
     columns = min(number, room // (CONTENT + 1))
     cell = min(room // columns, CONTENT + 1 + BAR + 2)
@@ -63,7 +71,7 @@ def layout(map_: OperatingMap, width: int, wanted: int, first: int = 0) -> Layou
 def header(map_: OperatingMap, grid: Layout, cursor: int, now: int | None) -> Line:
     """The ranges of running sequences, with where the engine is now."""
     more = grid.first > 0, grid.first + grid.columns < len(map_.loads)
-    spans: list[Span] = [(left(f"  running{' ‹' if more[0] else ''}", grid.name), "dim")]
+    spans: list[Span] = [(left(f"{'‹' if more[0] else ' '} running", grid.name), "dim")]
     for index in range(grid.first, grid.first + grid.columns):
         label = words.range_label(map_.loads[index])
         text = f"{label} ▼" if index == now else label

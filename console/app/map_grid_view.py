@@ -22,7 +22,7 @@ from store.operating_map.records import MapCell, OperatingMap
 
 
 class MapGrid(CursorView):
-    """`show` gives it a map. Its header is drawn by whoever shows it, after `layout`."""
+    """`show` gives it a map. Its header is drawn by whoever shows it, after `fitted`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "across(-1)", "left", show=False),
@@ -61,12 +61,13 @@ class MapGrid(CursorView):
         """The bare text of all rows, for tests and for copying."""
         return "\n".join(text_of(self._line(index)) for index in range(self._length()))
 
-    def layout(self) -> Layout | None:
+    def fitted(self) -> Layout | None:
         """How the columns lie now."""
         if self._map is None:
             return None
         found = map_grid.layout(self._map, self.size.width, self.column, self._first)
-        self._first = found.first
+        if self.size.width:
+            self._first = found.first
         return found
 
     def show(self, map_: OperatingMap | None, stale: bool, now: int | None) -> None:
@@ -99,7 +100,7 @@ class MapGrid(CursorView):
         self._go(self._index() or 0, self.column + step)
 
     def on_click(self, event: events.Click) -> None:
-        index, found = event.y + self.scroll_offset.y, self.layout()
+        index, found = event.y + self.scroll_offset.y, self.fitted()
         column = None if found is None else found.column_at(event.x)
         if index < self._length():
             self._go(index, self.column if column is None else column)
@@ -143,7 +144,7 @@ class MapGrid(CursorView):
 
     def _pieces(self, index: int) -> list[tuple[Line, Style]]:
         """The pieces of a row, each on its own ground."""
-        found = self.layout()
+        found = self.fitted()
         if self._map is None or found is None or not 0 <= index < self._length():
             return [(EMPTY, Style())]
         palette, workload, here = palette_of(self), self._row(index), index == self._index()

@@ -107,7 +107,7 @@ class MapScreen(DeckScreen):
         stale = bool(snapshot.map is not None and snapshot.map.stale)
         now = words.column_of(map_, snapshot.running)
         self.grid.show(map_, stale, now)
-        found = self.grid.layout()
+        found = self.grid.fitted()
         if found is not None:
             head = map_grid.header(map_, found, self.grid.column, now)
             self._view("map-header").show(lambda width, height: [head])

@@ -86,7 +86,7 @@ def _why(map_: OperatingMap, cell: MapCell) -> str:
         return f"No difference: {seen} {_overlap(cell, fastest)}, so it is {cell.best}, which drafts least."
     if cell.best == map_.baseline:
         return f"Nothing beats {map_.baseline}, the best ordinary path, here."
-    gain = f"{cell.best} is best: {numbers.two_places(cell.gain)} × {map_.baseline}"
+    gain = f"{cell.best} is best: {numbers.two_places(cell.gain)}× {map_.baseline}"
     if cell.low is None or cell.high is None:
         return f"{gain}, of one pass alone: nothing is promised."
     return f"{gain} ({cell.low:.2f} to {cell.high:.2f}){_others(map_, cell, cell.low)}"

@@ -37,7 +37,7 @@ def gain(workload: str | None, arm: str, column: int) -> float:
     k = fixed_k(arm)
     if k is None:
         return 1.0
-    helps = HELPS[workload] if workload is not None else sum(HELPS.values()) / len(HELPS)
+    helps = HELPS.get(workload, 0.5) if workload is not None else sum(HELPS.values()) / len(HELPS)
     tokens = sum(helps**depth for depth in range(k + 1))
     return tokens / (1.03 + k * (0.03 + 0.035 * column))
 

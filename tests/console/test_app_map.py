@@ -95,26 +95,28 @@ async def test_an_answer_that_failed_is_asked_for_again_after_a_while() -> None:
         await until(pilot, lambda: "map of plan full" in text_on(app))
 
 
-@pytest.mark.parametrize(
-    ("scene", "error", "options", "words"),
-    [
-        (scenes.calm(), None, {}, "r rehearses here; `specdeck rehearse quick` does it from a shell"),
-        (scenes.calm(), None, {"read_only": True}, "`specdeck rehearse quick` makes one from a shell"),
-        (scenes.calm(), FeedError("unknown_method", "no method map_get"), {}, "it is of an older specdeck"),
-        (replace(scenes.calm(), rehearsal=map_scenes.rehearsal()), None, {}, "The rehearsal above makes one"),
-        (scenes.replayed(), None, {"intent": "replay"}, "No operating map in this record"),
-        (None, None, {}, "shows here as soon as the station answers"),
-    ],
-    ids=["none", "reader", "old", "soon", "replay", "silent"],
-)  # fmt: skip
-async def test_without_a_map_it_says_what_would_be_here_and_how_it_comes(
-    scene: Snapshot | None, error: FeedError | None, options: dict[str, Any], words: str
-) -> None:
-    async with running(*([scene] if scene is not None else []), size=NARROW, **options) as (app, feed, pilot):
-        feed.no_map = error
+async def test_without_a_map_it_says_what_would_be_here_and_how_it_comes() -> None:
+    async with running(size=NARROW) as (app, feed, pilot):
         await press(pilot, "5")
-        assert words in flat(app)
-        assert not app.picture.replaying or not feed.actions("map_get")
+        assert "shows here as soon as the station answers" in flat(app)
+        feed.no_map = FeedError("unknown_method", "no method map_get")
+        feed.say(scenes.calm())
+        await settled(pilot)
+        await until(pilot, lambda: "it is of an older specdeck" in flat(app))
+        feed.no_map = None
+        feed.say(replace(scenes.calm(), station="s2"))
+        await until(pilot, lambda: "r rehearses here; `specdeck rehearse quick` does it from a shell" in flat(app))
+        feed.say(replace(scenes.calm(), station="s2", rehearsal=map_scenes.rehearsal()))
+        await until(pilot, lambda: "The rehearsal above makes one" in flat(app))
+        assert len(feed.actions("map_get")) == 2, "once for each station"
+
+
+async def test_a_record_has_no_map_and_is_not_asked_for_one() -> None:
+    async with on_the_map(scenes.replayed(), None, intent="replay") as (app, feed, pilot):
+        assert "No operating map in this record" in flat(app)
+        await press(pilot, "r", "d")
+        assert ["changes no engine" in note.message for note in app._notifications] == [True, True]
+        assert not feed.actions("map_get")
 
 
 async def test_the_last_map_stays_dimmed_while_the_station_is_away() -> None:
@@ -153,8 +155,8 @@ async def test_enter_explains_the_cell_with_formula_counts_and_what_was_left_out
         await press(pilot, "down", "enter")
         shown = flat(app)
         for words in (
-            "code · 5 to 8 running", "k2 is best: 1.43 × without (1.38 to 1.47)", "Σ emitted / Σ step duration",
-            "3 repeats", "Equal-arrival speedup", "The map is stale", "rehearsal 20260921-1200-full", "1,047",
+            "code · 5 to 8 running", "k2 is best: 1.43× without (1.38 to 1.47)", "Σ emitted / Σ step duration",
+            "3 repeats", "waiting in the queue", "The map is stale", "rehearsal 20260921-1200-full", "1,047",
         ):  # fmt: skip
             assert words in shown
 
@@ -199,27 +201,30 @@ async def test_the_maps_schedule_is_shown_range_by_range_and_sent_after_a_yes(
 
 async def test_a_schedule_that_is_in_force_already_is_not_sent_again() -> None:
     same = PolicyMode(mode="schedule", schedule=map_scenes.SCHEDULE)
-    async with on_the_map(map_scenes.mapped(policy=same)) as (app, feed, pilot):
+    async with on_the_map(map_scenes.mapped(policy=same)) as (app, _, pilot):
         await press(pilot, "d")
         assert "in force already" in told(app)
         assert len(app.screen_stack) == 1
 
 
-@pytest.mark.parametrize(
-    ("scene", "reason"),
-    [
-        (map_scenes.mapped(map_scenes.STALE), "largest K: 4 then, 6 now; r measures anew"),
-        (map_scenes.mapped(map_=map_scenes.operating_map(schedule=None)), "too little was measured"),
-        (scenes.calm(), "there is no operating map yet"),
-        (map_scenes.rehearsing(), "a rehearsal goes on already"),
-    ],
-    ids=["stale", "little", "none", "rehearsing"],
-)
-async def test_a_map_that_is_no_source_of_a_policy_is_refused_with_the_reason(scene: Snapshot, reason: str) -> None:
-    async with on_the_map(scene) as (app, feed, pilot):
-        assert "d deploy" not in app.screen.query_one("#keys", LineView).text
-        await press(pilot, "d")
-        assert reason in told(app)
+NO_SOURCE = {
+    "largest K: 4 then, 6 now; r measures anew": map_scenes.mapped(map_scenes.STALE),
+    "too little was measured": map_scenes.mapped(map_=map_scenes.operating_map(schedule=None)),
+    "there is no operating map yet": scenes.calm(),
+    "a rehearsal goes on already": map_scenes.rehearsing(),
+    "only observes": replace(scenes.observed(), map=map_scenes.summary(MAP)),
+}
+
+
+async def test_a_map_that_is_no_source_of_a_policy_is_refused_with_the_reason() -> None:
+    async with on_the_map(map_scenes.mapped()) as (app, feed, pilot):
+        assert "d deploy" in app.screen.query_one("#keys", LineView).text
+        for number, (reason, scene) in enumerate(NO_SOURCE.items(), 2):
+            feed.say(replace(scene, number=number))
+            await settled(pilot)
+            assert "d deploy" not in app.screen.query_one("#keys", LineView).text
+            await press(pilot, "d")
+            assert reason in told(app)
         assert len(app.screen_stack) == 1
 
 
@@ -236,9 +241,10 @@ async def test_a_rehearsal_says_what_it_will_do_and_begins_only_after_a_yes() ->
             assert words in flat(app)
         await press(pilot, "enter")
         assert not feed.actions("rehearsal_start")
+        feed.refusal = FeedError("unknown_method", "this station is older and rehearses nothing")
         await press(pilot, "y")
         assert await answered(pilot, feed, "rehearsal_start") == {"plan": "full"}
-        await until(pilot, lambda: "rehearsal of plan full begins" in told(app))
+        await until(pilot, lambda: "this station is older" in told(app))
 
 
 async def test_a_plan_of_ones_own_is_read_first_and_what_is_wrong_with_it_is_said(
@@ -257,13 +263,7 @@ async def test_a_plan_of_ones_own_is_read_first_and_what_is_wrong_with_it_is_sai
         app.screen.query_one(Input).value = "mine.toml"
         await press(pilot, "enter", "y")
         assert await answered(pilot, feed, "rehearsal_start") == {"plan": str(Path("mine.toml").absolute())}
-
-
-async def test_a_rehearsal_that_the_station_refuses_is_told() -> None:
-    async with on_the_map(map_scenes.mapped()) as (app, feed, pilot):
-        feed.refusal = FeedError("unknown_method", "this station is older and rehearses nothing")
-        await press(pilot, "r", "enter", "y")
-        await until(pilot, lambda: "this station is older" in told(app))
+        await until(pilot, lambda: "rehearsal of plan mine begins" in told(app))
 
 
 async def test_a_rehearsal_that_goes_on_is_watched_and_broken_off_after_a_yes() -> None:
@@ -278,43 +278,28 @@ async def test_a_rehearsal_that_goes_on_is_watched_and_broken_off_after_a_yes() 
         assert "specdeck rehearse --resume 20260921-1412-quick" in flat(app)
         await press(pilot, "y")
         assert await answered(pilot, feed, "rehearsal_stop") == {"id": "20260921-1412-quick"}
-
-
-async def test_a_rehearsal_that_is_over_says_what_it_came_to_and_another_may_begin() -> None:
-    over = map_scenes.rehearsing(state="over", seconds_left=None, note="k2 helps up to 8 running; the map is kept")
-    async with on_the_map(over) as (app, _, pilot):
-        assert "the map is kept" in flat(app)
+        feed.say(map_scenes.rehearsing(state="stopped", seconds_left=None, note="2 passes are kept"))
+        await until(pilot, lambda: "2 passes are kept" in flat(app))
         assert "rehearsal" not in app.screen.query_one("#status", LineView).text
         await press(pilot, "r")
-        assert isinstance(app.screen, RehearsalDialog)
+        assert isinstance(app.screen, RehearsalDialog), "another may begin"
 
 
-@pytest.mark.parametrize(
-    ("scene", "options", "reason"),
-    [
-        (map_scenes.mapped(), {"read_only": True}, "read-only"),
-        (replace(scenes.observed(), map=map_scenes.summary(MAP)), {}, "only observes"),
-        (scenes.replayed(), {"intent": "replay"}, "changes no engine"),
-    ],
-    ids=["reader", "observer", "replay"],
-)
-async def test_who_may_not_change_the_engine_can_neither_rehearse_nor_deploy(
-    scene: Snapshot, options: dict[str, Any], reason: str
-) -> None:
-    async with on_the_map(scene, **options) as (app, _, pilot):
+async def test_who_may_only_read_can_neither_rehearse_nor_deploy() -> None:
+    async with on_the_map(map_scenes.mapped(), read_only=True) as (app, _, pilot):
         await press(pilot, "r", "d")
-        assert [reason in note.message for note in app._notifications] == [True, True]
+        assert ["read-only" in note.message for note in app._notifications] == [True, True]
         assert len(app.screen_stack) == 1
 
 
 # Elsewhere
 
 
-@pytest.mark.parametrize("key", ["1", "3", "7"])
-async def test_every_screen_says_that_a_rehearsal_goes_on(key: str) -> None:
+async def test_every_screen_says_that_a_rehearsal_goes_on() -> None:
     async with running(map_scenes.rehearsing(), size=WIDE) as (app, _, pilot):
-        await press(pilot, key)
-        assert "rehearsal 3/10 k2" in app.screen.query_one("#status", LineView).text
+        for key in ("1", "3", "5", "7"):
+            await press(pilot, key)
+            assert "rehearsal 3/10 k2" in app.screen.query_one("#status", LineView).text
 
 
 async def test_the_policy_screen_shows_the_maps_k_below_the_schedule_and_marks_it_stale() -> None:

@@ -81,11 +81,11 @@ def test_an_idle_engine_stands_in_the_first_column_and_an_unknown_load_in_none()
         (
             MapCell(workload="a", first=1, last=1, state="measured", best="k2", gain=1.3, low=1.2, high=1.4,
                     arms=[arm("k0", 0.9, 0.8, 1.0), arm("k1", 1.2, 1.1, 1.3), arm("k2", 1.3, 1.2, 1.4)]),
-            "k2 is best: 1.30 × without (1.20 to 1.40), clear of k0, which drafts least. As good: k1.",
+            "k2 is best: 1.30× without (1.20 to 1.40), clear of k0, which drafts least. As good: k1.",
         ),
         (
             MapCell(workload="a", first=1, last=1, state="measured", best="k2", gain=1.3, arms=[arm("k2", 1.3)]),
-            "k2 is best: 1.30 × without, of one pass alone: nothing is promised.",
+            "k2 is best: 1.30× without, of one pass alone: nothing is promised.",
         ),
         (
             MapCell(workload="a", first=1, last=1, state="measured", best="without", arms=[arm("without", 9.0)]),
