@@ -8,7 +8,6 @@ from console.app import map_words as words
 from console.app import numbers
 from console.app.spans import Line, Role, clean, left, right, wrap
 from store.operating_map.records import CellArm, MapCell, OperatingMap
-from store.rehearsal.plan import WITHOUT, fixed_k
 
 ARM: Final = 9
 
@@ -68,11 +67,5 @@ def _arm(map_: OperatingMap, cell: MapCell, arm: CellArm) -> Line:
 def _remark(map_: OperatingMap, cell: MapCell, arm: CellArm) -> str:
     if arm.arm == map_.baseline:
         return "baseline"
-    if arm.arm != WITHOUT and fixed_k(arm.arm) is None:
-        return "beside"
-    best = next((one for one in cell.arms if one.arm == cell.best), None)
-    if best is None or best is arm or best.low is None or arm.high is None or arm.low is None or best.high is None:
-        return ""
-    if arm.high < best.low:
-        return "slower"
-    return "as good" if arm.low <= best.high else "faster"
+    top = words.fastest(map_, cell)
+    return "fastest" if top is not None and top.arm == arm.arm != cell.best else ""

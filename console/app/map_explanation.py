@@ -13,23 +13,32 @@ from store.operating_map.fingerprint import Fingerprint
 from store.operating_map.records import MapCell, OperatingMap
 
 _OF_A_WORKLOAD: Final = (
-    "tokens/s = Σ emitted / Σ step duration over the workload's decode rows in steps with {load}, per sequence: what "
-    "one sequence of it experiences beside its neighbours."
+    "tokens/s = Σ emitted / Σ step duration over the workload's decode rows in steps with {load}: what one sequence of "
+    "it gets beside its neighbours."
 )
 _OF_THE_MIX: Final = (
-    "tokens/s = mean running / Σ (share of a workload in the plan / its tokens/s per sequence), in steps with {load}, "
-    "for the whole batch: arms are compared at the plan's mix, not at whatever mix each happened to meet."
+    "tokens/s = mean running / Σ (a workload's share of the plan's tokens / its tokens/s per sequence) in steps with "
+    "{load}: for the whole batch, at the plan's mix and not at whatever mix an arm happened to meet."
 )
 _GAIN: Final = (
-    "gain = tokens/s of the arm / tokens/s of {baseline}, the best ordinary path, at the same load: the geometric mean "
-    "over repeats, in each of which both met the same requests."
+    "gain = tokens/s of the arm over those of {baseline}, the best ordinary path, in the same repeat and so over the "
+    "same requests, weighed at equal numbers running: not quite the quotient of the tokens/s above, which were made at "
+    "different loads. {whole}"
 )
-_INTERVAL: Final = "Interval: 95 %, Student's t over the repeats' log ratios ({repeats} repeats)."
+_WHOLE: Final = "Of the mix it is put together from the gains of its workloads."
+_INTERVAL: Final = (
+    "Interval: 95 %, Student's t on log ratios. What arms and repeats don't explain is the noise, pooled over all arms "
+    "({repeats} repeats)."
+)
 _ONE_PASS: Final = "Interval: none. There was one pass, and nothing is promised from one pass."
+_BEST: Final = (
+    "Best: of the arms that can't be told from the fastest, the one that drafts least. No difference: one that drafts "
+    "and one that does not are among them."
+)
 _LEFT_OUT: Final = (
-    "Arms with too few steps at this load, rows that end a prefill, steps of other traffic than the plan's. "
-    "Not in it: waiting in the queue. Equal-arrival speedup in the rehearsal's report counts that, and the speedup of "
-    "the Live screen is a third figure, of live traffic."
+    "Arms with too few steps at this load, rows that end a prefill, other traffic than the plan's. Not in it: waiting "
+    "in the queue. The equal-arrival speedup of the rehearsal's report counts that; the Live screen's speedup is a "
+    "third figure, of live traffic."
 )
 
 
@@ -45,8 +54,9 @@ def explain_cell(map_: OperatingMap, cell: MapCell, stale: list[str], width: int
         lines += [EMPTY, *arm_table(map_, cell)]
     lines += [EMPTY, (("Formula", "bright"),)]
     lines += _text((_OF_THE_MIX if cell.workload is None else _OF_A_WORKLOAD).format(load=load), width)
-    lines += _text(_GAIN.format(baseline=map_.baseline), width)
+    lines += _text(_GAIN.format(baseline=map_.baseline, whole=_WHOLE if cell.workload is None else ""), width)
     lines += _text(_INTERVAL.format(repeats=map_.repeats) if map_.repeats > 1 else _ONE_PASS, width)
+    lines += _text(_BEST, width)
     lines += [EMPTY, (("Left out", "bright"),), *_text(_LEFT_OUT, width)]
     for note in map_.notes:
         lines += _text(note, width)

@@ -67,7 +67,7 @@ def map_strip(summary: MapSummary | None, snapshot: Snapshot, width: int) -> lis
         return strip_lines(mode, None, snapshot.running, width)
     strip = strip_lines(mode, None, None, max(10, width - 8))
     dimmed: list[Line] = [tuple((text, "dim") for text, _ in line) for line in strip]
-    why: Line = ((f"   {clean(words.stale_words(summary.stale))}", "faint"),) if len(strip) == 1 else ()
+    why: Line = ((f"   {clean(words.stale_words(summary.stale))}", "dim"),) if len(strip) == 1 else ()
     return [(("▲ stale ", "warn"), *dimmed[0], *why), *dimmed[1:]]
 
 

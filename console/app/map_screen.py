@@ -100,7 +100,8 @@ class MapScreen(DeckScreen):
         panel = self.query_one("#rehearsal-panel", Panel)
         panel.display = view is not None
         if view is not None:
-            panel.caption(f"rehearsal {view.id} · plan {view.plan}", "b breaks it off" if goes_on(view) else "")
+            named = f"rehearsal {view.id} · plan {view.plan}" if view.id else f"rehearsal of plan {view.plan}"
+            panel.caption(named, "b breaks it off" if goes_on(view) else "")
             self._view("rehearsal").show(lambda width, height: rehearsal_lines(view, width))
 
     def _draw_grid(self, map_: OperatingMap, snapshot: Snapshot, picture: Picture) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from console.app import numbers
+from engine.schedule import lookup, parse_schedule
 from store.operating_map.records import CellArm, MapCell, OperatingMap, WorkloadCost
-from store.rehearsal.plan import WITHOUT, fixed_k
+from store.rehearsal.plan import WITHOUT
 
 MIX: Final = "mix"
 """How the row of all workloads together is called."""
@@ -71,6 +72,14 @@ def age_words(map_ts: float, now: float) -> str:
     return f"{numbers.duration(max(0.0, now - map_ts))} old"
 
 
+def fastest(map_: OperatingMap, cell: MapCell) -> CellArm | None:
+    """The arm with the highest gain, of equals the first; by tokens/s where gains are not known."""
+    known = [arm for arm in cell.arms if gain_of(map_, arm) is not None]
+    if known:
+        return max(known, key=lambda arm: gain_of(map_, arm) or 0.0)
+    return max(cell.arms, key=lambda arm: arm.tokens_per_second, default=None)
+
+
 def verdict(map_: OperatingMap, cell: MapCell) -> str:
     """Why the best is the best, or why there is no difference, or that nothing was measured; then what the schedule
     takes there."""
@@ -80,48 +89,33 @@ def verdict(map_: OperatingMap, cell: MapCell) -> str:
 def _why(map_: OperatingMap, cell: MapCell) -> str:
     if cell.state == "not_measured" or cell.best is None:
         return "Not measured: no arm ran long enough here. A plan whose traffic keeps the engine at this load fills it."
-    fastest = _fastest(cell)
+    top = fastest(map_, cell)
+    behind = top is not None and top.arm != cell.best
     if cell.state == "no_difference":
-        seen = f"the fastest, {fastest.arm}," if fastest is not None else "the fastest"
-        return f"No difference: {seen} {_overlap(cell, fastest)}, so it is {cell.best}, which drafts least."
+        if top is None or not behind:
+            return f"No difference: {cell.best} is fastest, but arms that draft more can't be told from it."
+        return (
+            f"No difference: {top.arm}, the fastest at {_gain(map_, top)}, can't be told from {cell.best}, "
+            f"which drafts less; so {cell.best}."
+        )
+    more = f" {top.arm} drafts more and is not clearly faster." if top is not None and behind else ""
     if cell.best == map_.baseline:
-        return f"Nothing beats {map_.baseline}, the best ordinary path, here."
-    gain = f"{cell.best} is best: {numbers.two_places(cell.gain)}× {map_.baseline}"
-    if cell.low is None or cell.high is None:
-        return f"{gain}, of one pass alone: nothing is promised."
-    return f"{gain} ({cell.low:.2f} to {cell.high:.2f}){_others(map_, cell, cell.low)}"
+        return f"Nothing beats {map_.baseline}, the best ordinary path, here.{more}"
+    arm = next((arm for arm in cell.arms if arm.arm == cell.best), None)
+    if arm is None or arm.gain is None:
+        return f"{cell.best} is best. {map_.baseline} was not measured here, so there is no gain over it.{more}"
+    once = ", of one pass alone: nothing is promised" if arm.low is None else ""
+    return f"{cell.best} is best: {_gain(map_, arm, f' {map_.baseline}')}{once}.{more}"
 
 
-def _others(map_: OperatingMap, cell: MapCell, low: float) -> str:
-    """What the best arm was held against: the arm that drafts least decides, others may be as good."""
-    fixed = [arm for arm in _fixed(cell) if arm.arm != cell.best]
-    least = min(fixed, key=lambda arm: -1 if arm.k is None else arm.k, default=None)
-    if least is None:
-        return "."
-    bound = least.high if least.high is not None else gain_of(map_, least)
-    equal = [arm.arm for arm in fixed if arm.high is not None and arm.high >= low]
-    clear = f", clear of {least.arm}, which drafts least" if bound is not None and bound < low else ""
-    return f"{clear}." + (f" As good: {', '.join(equal)}." if equal else "")
-
-
-def _overlap(cell: MapCell, fastest: CellArm | None) -> str:
-    if fastest is None or fastest.low is None or fastest.high is None:
-        return "has no interval of its own (one pass)"
-    return f"reaches from {fastest.low:.2f} to {fastest.high:.2f}, into the interval of {cell.best}"
-
-
-def _fastest(cell: MapCell) -> CellArm | None:
-    return max(_fixed(cell), key=lambda arm: arm.tokens_per_second, default=None)
-
-
-def _fixed(cell: MapCell) -> list[CellArm]:
-    return [arm for arm in cell.arms if arm.arm == WITHOUT or fixed_k(arm.arm) is not None]
+def _gain(map_: OperatingMap, arm: CellArm, over: str = "") -> str:
+    """`1.29× without (1.25 to 1.33)`."""
+    bounds = "" if arm.low is None or arm.high is None else f" ({arm.low:.2f} to {arm.high:.2f})"
+    return f"{numbers.two_places(gain_of(map_, arm))}×{over}{bounds}"
 
 
 def _taken(map_: OperatingMap, cell: MapCell) -> str:
-    mix = cell_of(map_, None, (cell.first, cell.last))
-    if map_.schedule is None or mix.k is None:
+    if map_.schedule is None:
         return ""
-    if cell.workload is None:
-        return f" The schedule takes K {mix.k}."
-    return f" The schedule, which is for the mix, takes K {mix.k}."
+    k = lookup(parse_schedule(map_.schedule), cell.first)
+    return f" The schedule{'' if cell.workload is None else ', which is for the mix,'} takes K {k}."

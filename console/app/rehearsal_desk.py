@@ -43,8 +43,8 @@ class RehearsalDesk:
 
         def confirmed(yes: bool | None) -> None:
             if yes:
-                params = RehearsalStop(id=view.id)
-                self._run("rehearsal_stop", params, f"rehearsal {view.id} is being broken off", object)
+                params = RehearsalStop(id=view.id or None)
+                self._run("rehearsal_stop", params, "the rehearsal is being broken off", object)
 
         self._app.push_screen(ConfirmDialog(stop_change(view)), confirmed)
 
@@ -103,7 +103,7 @@ def stop_change(view: RehearsalView) -> Change:
     return Change(
         "Break the rehearsal off", where, "stopped, the policy as it was before",
         ["The pass that goes on is lost; those that came to their end are kept."],
-        f"specdeck rehearse --resume {view.id}",
+        f"specdeck rehearse --resume {view.id or 'latest'}",
     )  # fmt: skip
 
 

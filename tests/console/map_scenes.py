@@ -54,7 +54,7 @@ def cell(workload: str | None, column: int, repeats: int) -> MapCell:
         bounds = (None, None) if base or repeats < 2 else (value - error, value + error)
         rate = (38.0 - 4 * column) * value * ((first + last) / 2 if workload is None else 1)
         one = CellArm(
-            arm=arm, k=fixed_k(arm), tokens_per_second=rate, gain=None if base else value, low=bounds[0],
+            arm=arm, k=fixed_k(arm) or 0, tokens_per_second=rate, gain=None if base else value, low=bounds[0],
             high=bounds[1], steps=1800 - 220 * column - 31 * number, repeats=repeats,
         )  # fmt: skip
         arms.append(one)
@@ -62,9 +62,8 @@ def cell(workload: str | None, column: int, repeats: int) -> MapCell:
     state: CellState = "measured"
     if best.arm != "without" and best.low is not None and best.low <= 1.0:
         best, state = arms[0], "no_difference"
-    k = next(k for start, end, k in SCHEDULE if start <= first <= end)
     return MapCell(
-        workload=workload, first=first, last=last, state=state, best=best.arm, k=k, gain=best.gain, low=best.low,
+        workload=workload, first=first, last=last, state=state, best=best.arm, k=best.k, gain=best.gain, low=best.low,
         high=best.high, arms=arms,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from console.app.statusline import status_line
 from console.feed.messages import AlertView, Snapshot
 from engine.policy import base_k
 from engine.records import PolicyMode
-from store.operating_map.records import CellArm, MapCell, OperatingMap
+from store.operating_map.records import CellArm, CellState, MapCell, OperatingMap
 from tests.console import map_scenes, scenes
 
 MAP = map_scenes.operating_map()
@@ -75,37 +75,50 @@ def test_an_idle_engine_stands_in_the_first_column_and_an_unknown_load_in_none()
     assert [column_of(MAP, running) for running in (0, 1, 7, 32, 40, None)] == [0, 0, 3, 5, None, None]
 
 
+def measured(best: str, *arms: CellArm, state: CellState = "measured") -> MapCell:
+    chosen = next(arm for arm in arms if arm.arm == best)
+    return MapCell(
+        workload="a", first=1, last=1, state=state, best=best, gain=chosen.gain, low=chosen.low, high=chosen.high,
+        arms=list(arms),
+    )  # fmt: skip
+
+
+BASE, K0 = arm("without", 1.0), arm("k0", 0.9, 0.8, 1.0)
+K1, K2 = arm("k1", 1.27, 1.2, 1.35), arm("k2", 1.3, 1.2, 1.4)
+
+
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
+        (measured("k2", BASE, K0, K2), "k2 is best: 1.30× without (1.20 to 1.40)."),
         (
-            MapCell(workload="a", first=1, last=1, state="measured", best="k2", gain=1.3, low=1.2, high=1.4,
-                    arms=[arm("k0", 0.9, 0.8, 1.0), arm("k1", 1.2, 1.1, 1.3), arm("k2", 1.3, 1.2, 1.4)]),
-            "k2 is best: 1.30× without (1.20 to 1.40), clear of k0, which drafts least. As good: k1.",
+            measured("k1", K0, K1, K2),
+            "k1 is best: 1.27× without (1.20 to 1.35). k2 drafts more and is not clearly faster.",
+        ),
+        (measured("k2", BASE, arm("k2", 1.3)), "k2 is best: 1.30× without, of one pass alone: nothing is promised."),
+        (measured("without", BASE, K0), "Nothing beats without, the best ordinary path, here."),
+        (
+            measured("without", BASE, arm("k2", 1.02, 0.97, 1.07), state="no_difference"),
+            "No difference: k2, the fastest at 1.02× (0.97 to 1.07), can't be told from without, which drafts less;"
+            " so without.",
         ),
         (
-            MapCell(workload="a", first=1, last=1, state="measured", best="k2", gain=1.3, arms=[arm("k2", 1.3)]),
-            "k2 is best: 1.30× without, of one pass alone: nothing is promised.",
+            measured("without", BASE, arm("k1", 0.99, 0.93, 1.05), state="no_difference"),
+            "No difference: without is fastest, but arms that draft more can't be told from it.",
         ),
         (
-            MapCell(workload="a", first=1, last=1, state="measured", best="without", arms=[arm("without", 9.0)]),
-            "Nothing beats without, the best ordinary path, here.",
-        ),
-        (
-            MapCell(workload="a", first=1, last=1, state="no_difference", best="without",
-                    arms=[arm("without", 1.0), arm("k2", 1.02, 0.97, 1.07)]),
-            "No difference: the fastest, k2, reaches from 0.97 to 1.07, into the interval of without,"
-            " so it is without, which drafts least.",
+            measured("k0", replace(K0, gain=None, low=None, high=None)),
+            "k0 is best. without was not measured here, so there is no gain over it.",
         ),
         (
             MapCell(workload="a", first=1, last=1, state="not_measured"),
             "Not measured: no arm ran long enough here. A plan whose traffic keeps the engine at this load fills it.",
         ),
     ],
-    ids=["best", "once", "nothing", "equal", "none"],
-)  # fmt: skip
+    ids=["best", "behind", "once", "nothing", "equal", "top", "baseless", "none"],
+)
 def test_a_cell_says_why_its_arm_is_the_best(cell: MapCell, words: str) -> None:
-    assert verdict(replace(MAP, cells=[]), cell) == words
+    assert verdict(replace(MAP, schedule=None), cell) == words
 
 
 def test_the_schedule_is_said_to_be_for_the_mix() -> None:
