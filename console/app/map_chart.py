@@ -96,10 +96,10 @@ def _drawn(
 
 def _scale(figure: Any, gains: list[float]) -> None:
     """Round figures on the axis, 1 among them."""
-    step = next(step for step in (0.1, 0.2, 0.5, 1.0, 1000.0) if (max(gains) - min(gains)) / step <= 6)
-    low, high = math.floor(min([*gains, 1.0]) / step), math.ceil(max([*gains, 1.0]) / step)
-    ticks = [number * step for number in range(low, high + 1)]
-    figure.ylim(ticks[0], ticks[-1])
+    low, high = math.floor(min([*gains, 1.0]) * 10 - 0.5) / 10, math.ceil(max([*gains, 1.0]) * 10 + 0.5) / 10
+    step = next(step for step in (0.1, 0.2, 0.5, 1.0, 1000.0) if (high - low) / step <= 7)
+    ticks = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    figure.ylim(low, high)
     figure.yticks(ticks, [f"{tick:.1f}" for tick in ticks])
 
 
