@@ -17,20 +17,9 @@ from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
-    "everywhere",
-    "replay",
-    "live",
-    "policy",
-    "alerts",
-    "engine",
-    "choose",
-    "edit",
-    "confirm",
-    "leave",
-    "go",
-    "what_if",
-    "page",
-]
+    "everywhere", "replay", "live", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse", "confirm",
+    "leave", "go", "what_if", "page",
+]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
     "everywhere": "Everywhere",
@@ -38,9 +27,11 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "live": "Live",
     "policy": "Policy",
     "alerts": "Alerts",
+    "map": "Map",
     "engine": "Engine",
     "choose": "Choosing a mode",
     "edit": "Editing a schedule",
+    "rehearse": "Choosing a plan",
     "confirm": "Confirming",
     "leave": "Leaving",
     "go": "Going to a moment",
@@ -49,7 +40,9 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
 }
 
 
-DIALOGS: Final[frozenset[Context]] = frozenset({"choose", "edit", "confirm", "leave", "go", "what_if", "page"})
+DIALOGS: Final[frozenset[Context]] = frozenset(
+    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "page"}
+)
 """Contexts that lie over a screen and keep its keys out."""
 
 
@@ -82,6 +75,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
     Action("alerts", "4", "Alerts", "Alerts: firing, pending and past; what speaks for them", "everywhere", spare=2),
+    Action("map", "5", "Map", "Map: the best draft length by workload and load; rehearsals", "everywhere", spare=2),
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
         "mode", "m", "mode", "Mode: off, static, schedule, adaptive or advise", "everywhere",
@@ -190,6 +184,22 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
+        "explain_cell", "enter", "explain", "Explain the selected cell: formula, counts, interval, what was left out",
+        "map", needs=("map",),
+    ),
+    Action(
+        "rehearse", "r", "rehearse", "Rehearse: traffic like the day's measures each draft length", "map", spare=1,
+        dangerous=True, needs=("station", "write", "policy", "engine", "no_rehearsal"),
+    ),
+    Action(
+        "stop_rehearsal", "b", "break off", "Break the rehearsal off; what was measured is kept", "map", spare=1,
+        dangerous=True, needs=("station", "write", "rehearsal"),
+    ),
+    Action(
+        "deploy_map", "d", "deploy", "Deploy the map's schedule; refused while the map is stale", "map", spare=2,
+        dangerous=True, needs=("station", "write", "policy", "engine", "no_rehearsal", "map", "map_schedule"),
+    ),
+    Action(
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
     ),
@@ -213,6 +223,9 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("cancel_choice", "escape", "cancel", "Change nothing", "choose", display="esc"),
     Action("submit", "enter", "next", "Take the schedule; asks before it is applied", "edit"),
     Action("cancel_edit", "escape", "cancel", "Change nothing", "edit", display="esc"),
+    Action("choose_plan", "enter", "next", "Take the marked plan, or the one that is written; asks first", "rehearse"),
+    Action("other_plan", "tab", "write a path", "Write the path of a plan, or back to the list", "rehearse"),
+    Action("cancel_plan", "escape", "cancel", "Rehearse nothing", "rehearse", display="esc"),
     Action("confirm", "y", "yes, do it", "Do it", "confirm"),
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),

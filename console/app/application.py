@@ -24,6 +24,7 @@ from console.app.live_screen import LiveScreen
 from console.app.outcome import EndedError, Intent, Outcome
 from console.app.picture import Link, Picture
 from console.app.policy_desk import PolicyDesk
+from console.app.rehearsal_desk import RehearsalDesk
 from console.app.replay_clock import Expected
 from console.app.replay_desk import Opening, ReplayDesk
 from console.app.replay_keys import ReplayKeys
@@ -56,6 +57,12 @@ def _alerts_screen() -> Screen[None]:
     return AlertsScreen()
 
 
+def _map_screen() -> Screen[None]:
+    from console.app.map_screen import MapScreen
+
+    return MapScreen()
+
+
 def _engine_screen() -> Screen[None]:
     from console.app.engine_screen import EngineScreen
 
@@ -68,7 +75,13 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
-    MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "alerts": _alerts_screen, "engine": _engine_screen}
+    MODES: ClassVar = {
+        "live": LiveScreen,
+        "policy": _policy_screen,
+        "alerts": _alerts_screen,
+        "map": _map_screen,
+        "engine": _engine_screen,
+    }
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
 
     def __init__(
@@ -88,6 +101,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.keymap: dict[str, str] = keymap or {}
         """The operator's own keys by action id."""
         self.desk = PolicyDesk(self)
+        self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
         self._now = now
         self._on_disconnect = on_disconnect
@@ -250,6 +264,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_alerts(self) -> None:
         self.switch_mode("alerts")
+
+    def action_map(self) -> None:
+        self.switch_mode("map")
 
     def action_engine(self) -> None:
         self.switch_mode("engine")

@@ -19,6 +19,8 @@ class Change:
     after: str
     effects: Sequence[str] = field(default_factory=list)
     undo: str = "u takes it back"
+    table: Sequence[Line] = ()
+    """What becomes what, part by part."""
 
 
 def change_lines(change: Change, width: int) -> list[Line]:
@@ -28,6 +30,7 @@ def change_lines(change: Change, width: int) -> list[Line]:
         *_labelled("after", change.after, "bright", width),
         EMPTY,
     ]
+    lines += [*change.table, EMPTY] if change.table else []
     for effect in change.effects:
         lines += [((text, "text"),) for text in wrap(clean(effect), width)]
     lines += [EMPTY, *_labelled("undo", change.undo, "text", width), EMPTY]

@@ -103,7 +103,8 @@ class ConfirmDialog(ModalScreen[bool]):
             yield LineView(id="change")
 
     def on_mount(self) -> None:
-        short = self.app.size.height < 22  # the end of a long change would not be seen
+        width, height = min(64, self.app.size.width * 96 // 100) - 6, self.app.size.height * 9 // 10 - 4
+        short = len(change_lines(self._change, width)) > height  # the end of a long change is not seen
         self.query_one(Panel).caption(self._change.title, "y yes, do it · esc no" if short else "")
         self.query_one(LineView).show(lambda width, height: change_lines(self._change, width))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
+from console.app.map_words import NONE_HERE, stale_words
 from console.app.picture import Picture
+from console.app.rehearsal_words import goes_on
 
 Need = Literal[
-    "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed"
-]
+    "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed",
+    "map", "map_schedule", "rehearsal", "no_rehearsal",
+]  # fmt: skip
 
 
 def _needs_station(picture: Picture) -> str | None:
@@ -61,6 +64,31 @@ def _needs_unconfirmed(picture: Picture) -> str | None:
     return None if waits else "no raise waits to be confirmed"
 
 
+def _needs_map(picture: Picture) -> str | None:
+    if picture.snapshot is not None and picture.snapshot.map is not None:
+        return None
+    return NONE_HERE if picture.replaying else "there is no operating map yet; r rehearses one"
+
+
+def _needs_map_schedule(picture: Picture) -> str | None:
+    summary = picture.snapshot.map if picture.snapshot is not None else None
+    if summary is None or summary.schedule is None:
+        return "the map proposes no schedule: too little was measured; r measures anew"
+    if summary.stale:
+        return f"the map is stale, {stale_words(summary.stale)}; r measures anew"
+    return None
+
+
+def _needs_rehearsal(picture: Picture) -> str | None:
+    on = picture.snapshot is not None and goes_on(picture.snapshot.rehearsal)
+    return None if on else "no rehearsal goes on"
+
+
+def _needs_no_rehearsal(picture: Picture) -> str | None:
+    on = picture.snapshot is not None and goes_on(picture.snapshot.rehearsal)
+    return "a rehearsal goes on already; b breaks it off" if on else None
+
+
 CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "station": _needs_station,
     "live": _needs_live,
@@ -72,5 +100,9 @@ CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "bucket": _needs_bucket,
     "workload": _needs_workload,
     "unconfirmed": _needs_unconfirmed,
+    "map": _needs_map,
+    "map_schedule": _needs_map_schedule,
+    "rehearsal": _needs_rehearsal,
+    "no_rehearsal": _needs_no_rehearsal,
 }
 """Each says why not, with the remedy; None where the need is met."""

@@ -85,6 +85,8 @@ def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width
                 lines.append(((f"           not now: {why.split(': ', 1)[1]}", "dim"),))
         if part == "policy":
             lines.append((("  ↑ ↓      ", "key"), ("Go along the workloads and on into the history; or click", "text")))
+        if part == "map":
+            lines.append((("  ↑ ↓ ← →  ", "key"), ("Select a cell; page up, page down, home, end; or click", "text")))
         if part == "replay":
             lines.append((("  click    ", "key"), ("On the time bar: to that moment", "text")))
         if part == "live":
@@ -110,6 +112,12 @@ _SIGNS: Final[tuple[tuple[tuple[str, Role, str], ...], ...]] = (
     (("AL", "dim", "mean acceptance length"), ("n", "dim", "sequences in the window")),
     (("K", "k", "draft length"), ("01234", "k", "share of decode rows at each K")),
     (("—", "dim", "absent: nothing to divide by"), ("≠", "warn", "executed is not what was configured")),
+    (
+        ("=", "dim", "on the map: no difference"),
+        ("·", "dim", "not measured"),
+        ("╱", "dim", "stale"),
+        ("w/o", "dim", "without speculation"),
+    ),
     (
         ("c", "accent", "in charts and time bar: control"),
         ("v", "accent", "version"),

@@ -78,14 +78,24 @@ class PolicyDesk:
         dialog = ScheduleDialog(text, f"It becomes {kept}.", self._max_k, widest, self._running)
 
         def edited(schedule: DraftSchedule | None) -> None:
-            if schedule is None:
-                return
-            if before.mode == "adaptive":
-                self._wanted_mode(PolicyMode(mode="adaptive", schedule=list(schedule), act=before.act))
-            else:
-                self._wanted_mode(PolicyMode(mode="schedule", schedule=list(schedule)))
+            if schedule is not None:
+                self._wanted_mode(_with_schedule(before, schedule))
 
         self._app.push_screen(dialog, edited)
+
+    def deploy_map(self) -> None:
+        """Put the schedule of the operating map in force, in the place that an edited one would have."""
+        snapshot, summary = self._snapshot, self._snapshot.map
+        assert summary is not None  # the action needs it
+        assert summary.schedule is not None
+        before = state_of(snapshot)
+        chosen = _with_schedule(before.policy, parse_schedule(summary.schedule))
+        if same_mode(chosen, before.policy):
+            self._app.tell("The map's schedule is in force already; nothing was changed.")
+            return
+        change = words.map_change(before.policy, chosen, summary, self._max_k, snapshot.ts)
+        params = PolicySet(policy=chosen, expect=before.version, why=f"operating map {summary.id}")
+        self._ask(change, params, before, msgspec.structs.replace(before, policy=chosen))
 
     def cap(self, step: int) -> None:
         """One up or down. A cap at the engine's maximum is none, so that is where `+` ends and `-` begins."""
@@ -229,6 +239,13 @@ def _schedule_of(snapshot: Snapshot) -> DraftSchedule | None:
     modes += [engine.configured for engine in snapshot.engines]
     found = next((mode.schedule for mode in modes if mode is not None and mode.schedule is not None), None)
     return None if found is None else parse_schedule(found)
+
+
+def _with_schedule(before: PolicyMode, schedule: DraftSchedule) -> PolicyMode:
+    """Under adaptive a schedule is the bound of what the controller may give; else it is the mode."""
+    if before.mode == "adaptive":
+        return PolicyMode(mode="adaptive", schedule=list(schedule), act=before.act)
+    return PolicyMode(mode="schedule", schedule=list(schedule))
 
 
 def _now(entries: Sequence[HistoryEntry], entry: HistoryEntry) -> HistoryEntry:

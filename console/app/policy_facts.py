@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from console.app import numbers
+from console.app.map_facts import map_strip
 from console.app.picture import Picture
 from console.app.policy_columns import LABEL_WIDTH, UNKNOWN, column_reasons, column_row, column_titles
 from console.app.policy_words import mode_words
@@ -24,6 +25,7 @@ def policy_lines(picture: Picture, width: int, roomy: bool) -> list[Line]:
         return [((f"  The policy shows here as soon as {who}.", "dim"),)]
     blank = [EMPTY] if roomy else []
     lines = [*_columns(picture, width), *blank, *_in_force(picture, snapshot, width)]
+    lines += _row("map", map_strip(snapshot.map, snapshot, width - LABEL_WIDTH))
     if snapshot.unconfirmed is not None:
         lines += _row("", [_waiting(snapshot.unconfirmed, snapshot.ts, width)])
     if not picture.replaying or snapshot.gateway is not None:

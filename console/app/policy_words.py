@@ -10,8 +10,10 @@ import msgspec
 
 from console.app import numbers
 from console.app.change import Change
+from console.app.map_words import age_words
+from console.app.range_table import range_lines
 from console.app.schedule_text import to_line
-from console.feed.messages import Snapshot
+from console.feed.messages import MapSummary, Snapshot
 from console.feed.protocol import HistoryEntry
 from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import Lane, PolicyMode
@@ -67,6 +69,16 @@ def mode_change(before: PolicyMode, after: PolicyMode, max_k: int, running: int)
     return Change(
         "Change the mode", mode_words(before), mode_words(after),
         [mode_effect(after, max_k), HOLDS.format(running=running)], f"u, or m and then {numbers.mode(before)}",
+    )  # fmt: skip
+
+
+def map_change(before: PolicyMode, after: PolicyMode, summary: MapSummary, max_k: int, now: float) -> Change:
+    """The schedule of the operating map, range by range."""
+    of = f"the operating map of plan {summary.plan}, {age_words(summary.ts, now)}"
+    kept = "adaptive stays; its bound is" if after.mode == "adaptive" else "mode schedule,"
+    return Change(
+        "Deploy the map's schedule", numbers.mode(before), f"{kept} from {of}", [mode_effect(after, max_k)], "u",
+        table=range_lines(before, after, max_k),
     )  # fmt: skip
 
 

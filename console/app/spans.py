@@ -32,6 +32,8 @@ class Part(NamedTuple):
     spare: int = 0
     short: Line = EMPTY
     """Tried before the part goes."""
+    short_spare: int | None = None
+    """How spareable the short form is; None: as the whole."""
 
 
 def clean(text: str) -> str:
@@ -110,7 +112,9 @@ def fit(parts: Sequence[Part], width: int, separator: Span = ("  ", "text")) -> 
         if width_of(line) <= width or len(kept) <= 1:
             return cut(line, width)
         first = max(range(len(kept)), key=lambda index: kept[index].spare)
-        kept[first : first + 1] = [Part(kept[first].short, kept[first].spare)] if kept[first].short else []
+        whole = kept[first]
+        spare = whole.spare if whole.short_spare is None else whole.short_spare
+        kept[first : first + 1] = [Part(whole.short, spare)] if whole.short else []
 
 
 def wrap(text: str, width: int) -> list[str]:

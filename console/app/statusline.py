@@ -9,6 +9,7 @@ from console.app import numbers
 from console.app.actions import Action, key_name, label_of, unmet
 from console.app.columns import slower
 from console.app.picture import Picture, pending_policy
+from console.app.rehearsal_words import rehearsal_part
 from console.app.replay_clock import speed_text
 from console.app.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
 from console.feed.messages import AlertView, EngineView, Snapshot
@@ -39,6 +40,7 @@ def status_line(picture: Picture, width: int) -> Line:
         Part(_engine_trouble(picture), 1),
         Part(_mode(snapshot), 1),
         Part(_executed(picture), 1),
+        rehearsal_part(snapshot.rehearsal),
         Part((("run ", "dim"), (numbers.plain(snapshot.running), "text")), 3),
         Part((("wait ", "dim"), (numbers.plain(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
         Part((*_rate(snapshot), (" tok/s", "dim")), 2),

@@ -87,10 +87,14 @@ _COLOURS: Final[dict[Role, tuple[str, bool]]] = {
 """Role → theme variable and whether it is bold."""
 
 
+HEAT: Final = (0.08, 0.16, 0.25, 0.35, 0.46)
+"""How much of the colour of success each level of heat has on the ground."""
+
+
 class Palette:
     """Rich styles by role, made once for each theme."""
 
-    __slots__ = ("cursor", "styles")
+    __slots__ = ("cursor", "heat", "styles")
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self.styles: dict[Role, Style] = {
@@ -98,6 +102,8 @@ class Palette:
             for role, (name, bold) in _COLOURS.items()
         }
         self.cursor = Style(bgcolor=_hex(variables["panel"]))
+        cold, warm = Color.parse(variables["background"]), Color.parse(variables["success"])
+        self.heat = [Style(), *(Style(bgcolor=cold.blend(warm, share).hex6) for share in HEAT)]
 
     def __getitem__(self, role: Role) -> Style:
         return self.styles[role]

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from console.app.alerts_screen import AlertsScreen
 from console.app.application import SpecdeckApp
 from console.app.live_screen import LiveScreen
+from console.app.map_screen import MapScreen
 from console.app.policy_screen import PolicyScreen
 from console.feed.client import Update
 from tests.console import scenes
@@ -50,6 +51,8 @@ def _all_drawn(app: SpecdeckApp) -> bool:
         return True
     if isinstance(screen, PolicyScreen | AlertsScreen):
         return screen.has_history
+    if isinstance(screen, MapScreen):
+        return screen.answered or app.picture.replaying
     if isinstance(screen, LiveScreen) and app.picture.snapshot.buckets:
         return not screen.query_one("#charts").display or screen.has_series
     return True

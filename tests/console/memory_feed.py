@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from console.feed.client import FeedError, Silence, Update
-from console.feed.protocol import History, LogChunk, Method, PolicyResult
+from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
 from engine.records import PolicyMode
 from store.judge.reports import AlertHistory, AlertReport
+from store.operating_map.records import OperatingMap
 from tests.console import scenes
 
 Result = TypeVar("Result")
@@ -33,6 +34,8 @@ class MemoryFeed:
         self.no_alerts: FeedError | None = None
         self.alerts: list[AlertReport] = scenes.alert_history()
         self.refusal: FeedError | None = None
+        self.map: OperatingMap | None = None
+        self.no_map: FeedError | None = None
         self.thinking = asyncio.Event()
         """Set: a what-if is answered at once."""
         self.thinking.set()
@@ -76,6 +79,10 @@ class MemoryFeed:
             if self.no_alerts is not None:
                 raise self.no_alerts
             answer = AlertHistory(alerts=self.alerts)
+        elif method == "map_get":
+            if self.no_map is not None:
+                raise self.no_map
+            answer = MapAnswer(map=self.map)
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":

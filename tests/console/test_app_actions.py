@@ -8,16 +8,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Log
 
-from console.app import actions
+from console.app import actions, rehearsal_desk
 from console.app.actions import ACTIONS, DIALOGS, Action, Context
 from console.app.application import SpecdeckApp
 from console.app.bucket_table import BucketTable
 from console.app.pick_list import PickList
 from console.feed.messages import Snapshot
-from tests.console import scenes
+from tests.console import map_scenes, scenes
 from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "policy", "alerts", "engine")
+BASE: tuple[Context, ...] = ("live", "policy", "alerts", "map", "engine")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
@@ -25,9 +25,11 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "live": (),
     "policy": ("3",),
     "alerts": ("4",),
+    "map": ("5",),
     "engine": ("7",),
     "choose": ("m", "up"),
     "edit": ("3", "e"),
+    "rehearse": ("5", "r"),
     "confirm": ("m", "up", "enter"),
     "leave": ("q",),
     "go": ("g",),
@@ -42,6 +44,7 @@ BEFORE: dict[str, tuple[str, ...]] = {
 }
 IN_A_REPLAY: tuple[Context, ...] = ("go", "what_if")
 """What an action needs to have something to do."""
+WITH_A_MAP: tuple[Context, ...] = ("map", "rehearse")
 
 
 def keys_of(action: Action) -> list[str]:
@@ -93,14 +96,18 @@ PRESSED_HERE = {id: action for id, action in ACTIONS.items() if action.context !
 
 
 @pytest.mark.parametrize("action", PRESSED_HERE.values(), ids=PRESSED_HERE)
-async def test_every_key_does_something(action: Action) -> None:
+async def test_every_key_does_something(action: Action, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = scenes.replayed() if action.context in IN_A_REPLAY else scenes.troubled()
+    if action.context in WITH_A_MAP:
+        monkeypatch.setattr(rehearsal_desk, "built_in_plans", lambda: map_scenes.PLANS)
+        scene = map_scenes.rehearsing() if action.id == "stop_rehearsal" else map_scenes.mapped()
     for key in keys_of(action):
         await does_something(key, (*WAY_THERE[action.context], *BEFORE.get(action.id, ())), scene)
 
 
 async def does_something(key: str, way_there: tuple[str, ...], scene: Snapshot) -> None:
-    async with running(scene, size=NARROW) as (app, _, pilot):
+    async with running(scene, size=NARROW) as (app, feed, pilot):
+        feed.map = map_scenes.operating_map()
         await press(pilot, *way_there)
         before = state(app)
         await press(pilot, key)

@@ -34,6 +34,7 @@ import sys
 import console.app.main, console.app.engine_screen, console.app.dialogs, console.app.pages
 import console.app.policy_screen, console.app.schedule_dialog, engine.policy.raising
 import console.app.go_dialog, console.app.what_if_dialog
+import console.app.map_screen, console.app.map_explanation, console.app.rehearsal_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

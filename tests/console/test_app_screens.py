@@ -319,7 +319,7 @@ async def test_a_store_that_stopped_recording_is_said() -> None:
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (120, 36), (200, 50)])
-@pytest.mark.parametrize("key", ["1", "3", "7", "question_mark", "m", "q", "enter"])
+@pytest.mark.parametrize("key", ["1", "3", "5", "7", "question_mark", "m", "q", "enter"])
 async def test_every_screen_draws_at_every_size(size: tuple[int, int], key: str) -> None:
     async with running(scenes.alerting(), scenes.live(), size=size) as (app, _, pilot):
         await pilot.press(key)

@@ -135,8 +135,8 @@ def test_a_broken_file_stands_in_nobodys_way_who_does_not_need_it(file: Path) ->
 
 
 def test_a_dialogs_keys_are_its_own(file: Path) -> None:
-    file.write_text('[keys]\ntheme = "d"\n')
-    assert specdeck("config", "validate").exit_code == 0, "`d` detaches in the dialog of leaving alone"
+    file.write_text('[keys]\nstop = "p"\n')
+    assert specdeck("config", "validate").exit_code == 0, "`p` pauses on the screens, which the dialog keeps out"
 
 
 @pytest.mark.parametrize(
