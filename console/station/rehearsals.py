@@ -108,6 +108,8 @@ class Rehearsals:
         before, going = self._view, self._view is not None and self._ended is None
         if going and before is not None and not _same(before, view):
             raise Refused(f"another rehearsal goes on: {_named(before)}; stop it first, or wait for its end")
+        if going and before is not None and view.pid is None:
+            view = replace(view, pid=before.pid)
         if before is None or not going or before.id != view.id:
             self._tell("rehearsal", f"{view.id} began, plan {view.plan}")
         self._show(view)
