@@ -17,7 +17,8 @@ import pytest
 
 from console.feed.messages import CalibrationView, RehearsalView, UnconfirmedView
 from console.station.rehearsal_acts import hindrance
-from console.station.rehearsals import KEPT_SECONDS, SILENT_SECONDS, Refused, Rehearsals
+from console.station.rehearsal_process import Refused
+from console.station.rehearsals import KEPT_SECONDS, SILENT_SECONDS, Rehearsals
 from engine.records import PolicyMode
 from tests.store.builders import engine
 
@@ -202,7 +203,7 @@ def test_one_that_does_not_heed_the_end_of_the_station_is_ended(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("console.station.rehearsals.END_SECONDS", -1.0)
-    monkeypatch.setattr("console.station.rehearsals._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("console.station.rehearsal_process.GRACE_SECONDS", 0.1)
     rehearsals = watched.rehearsals(DEAF)
     pid = rehearsals.start("quick").pid
     assert pid is not None
