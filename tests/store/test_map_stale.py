@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from engine.records import ControlRecord, Record
-from store.alerts import AlertReport, history
+from store.alerts import history
 from store.database import Store
 from store.export import export
 from store.ingest import Ingest
+from store.judge.reports import AlertReport
 from store.judging import Judging, judge_all
 from store.operating_map.fingerprint import Fingerprint
 from store.operating_map.keeping import MAP, control
