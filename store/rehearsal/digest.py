@@ -82,7 +82,9 @@ def _parts(
         inside = np.ones(len(of_row), dtype=bool) if phase is None else of_row == phase
         for place, name in ((None, None), *enumerate(names)):
             ours = inside & (rows.workload >= 0 if place is None else rows.workload == place)
-            part = _part(rows, ours, steps if place is None else _holding(rows, ours), inside if place is None else ours)
+            part = _part(
+                rows, ours, steps if place is None else _holding(rows, ours), inside if place is None else ours
+            )
             if part is not None:
                 yield (phase, name), part
 
