@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from store.operating_map.strata import Stratum
 from store.rehearsal.first_steps import first_scheduled
 from store.rehearsal.pass_rows import PassRows, read_rows
 from store.rehearsal.plan import Plan
-from store.rehearsal.records import Pass
+from store.rehearsal.records import Outcome, Pass
 from store.sql import only_row
 
 
@@ -45,14 +45,17 @@ class PassDigest(NamedTuple):
     strata: tuple[Stratum, ...]
     paces: dict[int, Pace]
     """By running sequences."""
-    first_step: dict[str, float]
-    """By request id: start of its first step, seconds after the start of the pass."""
+    waiting: dict[str, float]
+    """By `Outcome.id`: seconds from the intended moment to the start of the first step that holds it, at least 0. Those
+    of which no step is known are not in it."""
     others: float
     """Share of the sequence-steps that served somebody else."""
     frames_lost: int
 
 
-def digest(connection: duckdb.DuckDBPyConnection, made: Pass, plan: Plan, prefix: str) -> PassDigest:
+def digest(
+    connection: duckdb.DuckDBPyConnection, made: Pass, outcomes: Sequence[Outcome], plan: Plan, prefix: str
+) -> PassDigest:
     """`connection`: the pass's trace in a store. Steps of other engines and from before the pass are left out."""
     names = [mix.name for mix in plan.mix]
     rows = read_rows(connection, made, [prefix + name for name in names])
@@ -65,10 +68,19 @@ def digest(connection: duckdb.DuckDBPyConnection, made: Pass, plan: Plan, prefix
         parts=dict(_parts(rows, names, [phase.seconds for phase in plan.phases])),
         strata=tuple(_strata(rows, names)),
         paces=_paces(rows),
-        first_step={request: ts - made.start for request, ts in first_scheduled(connection).items()},
+        waiting=_waiting(connection, outcomes, made.start),
         others=float((rows.workload < 0).mean()) if len(rows.workload) else 0.0,
         frames_lost=int(lost),
     )
+
+
+def _waiting(connection: duckdb.DuckDBPyConnection, outcomes: Sequence[Outcome], start: float) -> dict[str, float]:
+    began = first_scheduled(connection)
+    return {
+        one.id: max(0.0, began[one.request] - (start + one.at))
+        for one in outcomes
+        if one.request is not None and one.request in began
+    }
 
 
 def _parts(

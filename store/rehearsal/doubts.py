@@ -35,7 +35,7 @@ def _late(made: Sequence[Made], parts: Sequence[PartFigures]) -> list[str]:
         late = max(lag.p99 for lag in lags)
         if late > max(LAG_SECONDS, LAG_SHARE * first.p50):
             found.append(
-                f"{arm}: the load generator sent requests {late * 1000:.0f} ms late (p99), and that is in every latency; "
+                f"{arm}: the load generator sent requests {late * 1000:.0f} ms late (p99), which is in every latency; "
                 "give it a core of its own, or lower the rates"
             )
     return found
@@ -49,7 +49,8 @@ def _others(passes: Sequence[PassRead], made: Sequence[Made]) -> list[str]:
     worst = max(served, key=lambda one: one.others)
     return [
         f"other clients were served in {len(served)} of {len(made)} passes, at most {worst.others:.0%} of the "
-        f"sequence-steps ({worst.arm}, repeat {worst.repeat}): arms did not meet the same load; rehearse when it is quiet"
+        f"sequence-steps ({worst.arm}, repeat {worst.repeat}): arms did not meet the same load; rehearse when all is "
+        "quiet"
     ]
 
 

@@ -17,7 +17,7 @@ JOIN rows ON rows.sequence = q.id JOIN steps ON rows.step = steps.id GROUP BY AL
 
 
 def first_scheduled(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """By request id, both as the client was answered and as vLLM has it, Unix seconds; the earliest of its sequences."""
+    """By request id, as the client was answered and as vLLM has it, Unix seconds; the earliest of its sequences."""
     found: dict[str, float] = {}
     for answered, request, began in connection.execute(_FIRST).fetchall():
         for name in (answered, request):

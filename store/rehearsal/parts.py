@@ -24,7 +24,6 @@ from store.rehearsal.request_figures import (
     tokens,
     tpot,
     ttft,
-    waiting,
 )
 from store.rehearsal.result_records import Drafting, PartFigures, PhaseSpan
 
@@ -74,7 +73,6 @@ def _part(
 ) -> PartFigures:
     by_repeat = dict(arm.requests(phase, workload))
     requests = [one for repeat in by_repeat.values() for one in repeat]
-    began = {repeat: one.digest.first_step for repeat, one in arm.repeats.items()}
     whole, good = rates(arm, phase, workload, phases, deadlines)
     busy = arm.busy(phase, workload)
     steps = [
@@ -99,7 +97,9 @@ def _part(
         e2e=percentiles(map(e2e, requests)),
         ttft=percentiles(map(ttft, requests)),
         tpot=percentiles(map(tpot, requests)),
-        waiting=percentiles(waiting(one, began[repeat]) for repeat, ones in by_repeat.items() for one in ones),
+        waiting=percentiles(
+            arm.repeats[repeat].digest.waiting.get(one.id) for repeat, ones in by_repeat.items() for one in ones
+        ),
         drafting=drafting(steps),
         speedup=None if compared is None else of_ratios(speedups(compared, arm, phase, workload)),
         gain=None if compared is None else paired(busy, compared.busy(phase, workload)),

@@ -77,7 +77,8 @@ def _kept(path: str, stamp: int, said: bytes) -> PassRead:
     steps themselves are not kept. `stamp`: when that file was written."""
     made, plan, prefix = msgspec.json.decode(said, type=tuple[Pass, Plan, str])
     folder = Path(path).parent
-    return PassRead(made, _outcomes(folder / OUTCOMES, plan), _digest(folder / TRACE, made, plan, prefix))
+    outcomes = _outcomes(folder / OUTCOMES, plan)
+    return PassRead(made, outcomes, _digest(folder / TRACE, made, outcomes, plan, prefix))
 
 
 def _outcomes(path: Path, plan: Plan) -> tuple[Outcome, ...]:
@@ -95,13 +96,13 @@ def _outcomes(path: Path, plan: Plan) -> tuple[Outcome, ...]:
     return tuple(found.values())
 
 
-def _digest(path: Path, made: Pass, plan: Plan, prefix: str) -> PassDigest:
+def _digest(path: Path, made: Pass, outcomes: tuple[Outcome, ...], plan: Plan, prefix: str) -> PassDigest:
     if not path.is_file():
         raise RehearsalError(f"{path}: missing; {_AGAIN}")
     try:
         with Store.for_trace(path) as store:
             take_in(path, Ingest(store, tags=[prefix + mix.name for mix in plan.mix]))
-            return digest(store.connection, made, plan, prefix)
+            return digest(store.connection, made, outcomes, plan, prefix)
     except (StoreError, OSError) as error:
         raise RehearsalError(f"{error}; {_AGAIN}") from error
 

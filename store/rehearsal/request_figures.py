@@ -6,7 +6,7 @@ could send (coordinated omission).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -44,12 +44,6 @@ def tpot(one: Outcome) -> float | None:
     if one.error is not None or one.ended is None or one.first_token is None or one.output_tokens < 2:
         return None
     return (one.ended - one.first_token) / (one.output_tokens - 1)
-
-
-def waiting(one: Outcome, first_step: Mapping[str, float]) -> float | None:
-    """Seconds from the intended moment to the start of the first step that holds it; None where no step is known."""
-    began = None if one.request is None else first_step.get(one.request)
-    return None if began is None else max(0.0, began - one.at)
 
 
 def missed(one: Outcome, deadline: Deadline) -> bool:

@@ -52,8 +52,8 @@ class Drafting(msgspec.Struct, frozen=True, kw_only=True):
 class PartFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One arm in one phase (None: the whole pass) for one workload (None: all of them). Times in seconds.
 
-    Latency counts from the intended send time. `e2e` and `tpot` are of requests answered whole, `ttft` of those that got
-    a first token, `waiting` of those that the engine began.
+    Latency counts from the intended send time. `e2e` and `tpot` are of requests answered whole, `ttft` of those that
+    got a first token, `waiting` of those that the engine began.
     """
 
     arm: str
