@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from console.cli.map_sources import Found
 
 
-@click.command(
-    epilog="Example: specdeck map --diff. A schedule for vLLM: specdeck map rehearsals/20261130-140000-full --export vllm"
-)
+@click.command(epilog="Example: specdeck map --diff. For vLLM's own configuration: specdeck map --export vllm")
 @click.argument("source", metavar="[SOURCE]", default="live")
 @click.option(
     "--export", "form", type=click.Choice(["vllm", "toml"]), default=None,
@@ -24,10 +22,10 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Export it though it is stale.")
 @click.option("--json", "as_json", is_flag=True, help='One JSON object: {"map": …, "stale": […]}, or the --diff.')
 def map_(source: str, form: str | None, diff: bool, force: bool, as_json: bool) -> None:
-    """The operating map of SOURCE: `live` (the running station, the default), a .duckdb, the folder of a rehearsal, or a
-    map.json.
+    """The operating map of SOURCE: `live` (the running station, the default), a .duckdb, the folder of a rehearsal, or
+    a map.json.
 
-    For each workload, and for the mix of all, which arm serves best with so many sequences running, and what that gains.
+    For each workload, and for the mix of all, which arm serves best with so many sequences running, and what it gains.
     A map is stale where something runs that it was not made with; then --export refuses it (exit code 1).
     """
     if form is not None and (diff or as_json):

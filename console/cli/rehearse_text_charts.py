@@ -33,9 +33,9 @@ def gain_chart(made: OperatingMap, width: int) -> list[str]:
     chart.plotsize(min(width, 100), _HEIGHT)
     coloured = in_colour()
     chart.theme("clear")
-    for place, (arm, points) in enumerate(lines.items()):
-        k = fixed_k(arm)
-        mark = str(k) if k is not None and k < 10 else arm[-1]
+    for place, (name, points) in enumerate(lines.items()):
+        k = fixed_k(name)
+        mark = str(k) if k is not None and k < 10 else name[-1]
         colour = _COLOURS[place % len(_COLOURS)] if coloured else None
         xs, ys = [x for x, _ in points], [y for _, y in points]
         chart.plot(xs, ys, marker="braille" if coloured else "dot", color=colour)

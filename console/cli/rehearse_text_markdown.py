@@ -60,7 +60,8 @@ def _what_ran(result: RehearsalResult) -> Iterator[str]:
     )
     if plan.trace is not None:
         yield ""
-        yield f"Arrivals and lengths are a recorded trace's ({plan.trace.format}), {plan.trace.speed:g} s of it a second."
+        trace = plan.trace
+        yield f"Arrivals and lengths are a recorded trace's ({trace.format}), {trace.speed:g} s of it a second."
     yield ""
     yield from markdown_table(
         ["workload", "share", "answers of", "temperature", "deadline"],

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from console.cli.figures_text import NONE, printable, rate
 from console.cli.rehearse_text_words import amount, k_shares, ratio, seconds
 from store.rehearsal.records import FallbackVerdict
-from store.rehearsal.result_records import Percentiles, RehearsalResult, SpecTax
+from store.rehearsal.result_records import Estimate, Percentiles, RehearsalResult, SpecTax
 
 
-def by_phase(result: RehearsalResult, figure: str) -> tuple[list[str], list[list[str]]]:
+def by_phase(
+    result: RehearsalResult, figure: str, ratio: Callable[[Estimate | None], str] = ratio
+) -> tuple[list[str], list[list[str]]]:
     """Arms × phases, and the whole pass, of `speedup` or `busy`. The baseline's speedup is 1 by definition."""
     phases = [None, *range(len(result.phases))]
     rows = []
@@ -58,6 +60,19 @@ def whole_pass(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+def fewer_repeats(result: RehearsalResult) -> str | None:
+    """Says of which arms amounts can't be held beside the others': they met other requests. Ratios are in pairs."""
+    repeats = {arm: {one.repeat for one in result.passes if one.arm == arm} for arm in result.arms}
+    every = set().union(*repeats.values())
+    lacking = [arm for arm, met in repeats.items() if met != every]
+    if not lacking:
+        return None
+    return (
+        f"{', '.join(lacking)} did not meet every repeat, so not the same requests: compare amounts by ratios, which are "
+        "taken in the repeats that both arms met."
+    )
+
+
 def by_workload(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
     header = ["workload", "arm", "misses", "goodput", "E2E p50", "p99", "α", "speedup"]
     rows = []
@@ -76,18 +91,9 @@ def by_workload(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def held(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
+def held(result: RehearsalResult, ratio: Callable[[Estimate | None], str] = ratio) -> tuple[list[str], list[list[str]]]:
     """Arms that change K against the best and the worst fixed one, by phase."""
-    header = [
-        "phase",
-        "arm",
-        "best fixed",
-        "tokens/s over it",
-        "holds",
-        "E2E over it",
-        "worst fixed",
-        "tokens/s over it",
-    ]
+    header = ["phase", "arm", "best fixed", "tok/s over it", "holds", "E2E over it", "worst", "tok/s over it"]
     rows = []
     for one in result.holding:
         label = "whole pass" if one.phase is None else printable(result.phases[one.phase].label)
@@ -117,5 +123,6 @@ def fallback_sentences(found: FallbackVerdict) -> Iterator[str]:
     verdict = "passed" if found.passed else "FAILED"
     yield f"{verdict}: K {held} executed, {found.transitions} changes of K, {found.steps} steps judged"
     if found.acceptance_before is not None or found.acceptance_after is not None:
-        yield f"acceptance of the same prompts {rate(found.acceptance_before)} before, {rate(found.acceptance_after)} after"
+        before, after = rate(found.acceptance_before), rate(found.acceptance_after)
+        yield f"acceptance of the same prompts {before} before, {after} after"
     yield from (printable(failure, 300) for failure in found.failures)

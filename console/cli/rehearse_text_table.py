@@ -6,12 +6,13 @@ import shutil
 import textwrap
 import time
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from console.cli.figures_text import printable
 from console.cli.map_text import cost_sentences, grid, legend, schedule_lines
 from console.cli.rehearse_text_charts import gain_chart
-from console.cli.rehearse_text_rows import by_phase, fallback_sentences, held, tax_sentence, whole_pass
-from console.cli.rehearse_text_words import WIDTH, in_blocks
+from console.cli.rehearse_text_rows import by_phase, fallback_sentences, fewer_repeats, held, tax_sentence, whole_pass
+from console.cli.rehearse_text_words import WIDTH, in_blocks, short_ratio
 from store.operating_map.records import OperatingMap
 from store.rehearsal.result_records import RehearsalResult
 
@@ -21,12 +22,12 @@ def table(result: RehearsalResult, made: OperatingMap | None, width: int | None 
 
     `made`: None where no fixed arm was measured.
     """
-    wide = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if width is None else width
+    wide = terminal_width() if width is None else width
     lines = [*_head(result, wide)]
     for title, (header, rows) in (
-        (f"equal-arrival speedup over {result.baseline}, queueing included", by_phase(result, "speedup")),
+        (f"equal-arrival speedup over {result.baseline}, queueing included", by_phase(result, "speedup", short_ratio)),
         ("busy tokens/s (more where an arm lets more sequences pile up)", by_phase(result, "busy")),
-        ("the whole pass", whole_pass(result)),
+        ("the whole pass", _columns(whole_pass(result))),
     ):
         lines += ["", title, *in_blocks(header, rows, wide)]
     if made is not None:
@@ -37,9 +38,21 @@ def table(result: RehearsalResult, made: OperatingMap | None, width: int | None 
         lines += ["", *schedule_lines(made), *cost_sentences(made)]
     if result.holding:
         lines += ["", "against the fixed arms, chosen on the survey, compared on the other repeats"]
-        lines += in_blocks(*held(result), wide)
+        lines += in_blocks(*held(result, short_ratio), wide)
     lines += ["", *_filled(_closing(result, made), wide)]
     return [line.rstrip() for line in lines]
+
+
+def terminal_width() -> int:
+    return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+_SHOWN: Final = {3: "misses", 4: "goodput", 5: "E2E p50", 6: "p99", 8: "TTFT p99", 11: "waiting p99", 12: "α", 15: "K"}
+"""Of the whole pass: the columns that decide, and their names when the others are not there."""
+
+
+def _columns(of: tuple[list[str], list[list[str]]]) -> tuple[list[str], list[list[str]]]:
+    return ["arm", *_SHOWN.values()], [[row[0], *(row[at] for at in _SHOWN)] for row in of[1]]
 
 
 def _head(result: RehearsalResult, width: int) -> list[str]:
@@ -62,6 +75,9 @@ def _closing(result: RehearsalResult, made: OperatingMap | None) -> Iterator[str
         yield tax
     if result.fallback is not None:
         yield "fallback test " + "; ".join(fallback_sentences(result.fallback))
+    later = fewer_repeats(result)
+    if later is not None:
+        yield later
     yield from (f"warning: {printable(one, 400)}" for one in result.warnings)
     yield from (f"not known: {printable(one, 400)}" for one in result.unknown)
     yield from dict.fromkeys(printable(one, 400) for one in [*result.notes, *(made.notes if made is not None else [])])

@@ -33,6 +33,13 @@ def ratio(one: Estimate | None) -> str:
     return NONE if one is None else bounds(one.value, one.low, one.high)
 
 
+def short_ratio(one: Estimate | None) -> str:
+    """`1.16 ±0.06`: half the interval, for narrow places."""
+    if one is None:
+        return NONE
+    return rate(one.value) + ("" if one.low is None or one.high is None else f" ±{(one.high - one.low) / 2:.2f}")
+
+
 def amount(one: Estimate | None) -> str:
     """`103 ±4`: tokens/s and the like."""
     if one is None:

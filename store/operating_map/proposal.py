@@ -25,8 +25,9 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
 
     Where it is clear whether drafting helps, the least K that is as good as the best. Where it is not, the K of the
     nearest cell below or above where it is, if that is as good here, too (of two the lower); else the least that is as
-    good. What showed a loss of `REGRET` is not as good, though noise may hide it. A cell that was not measured takes the lower K of its neighbours: never more than was measured to help with
-    fewer sequences running, nor more than helps with more of them.
+    good. What showed a loss of `REGRET` is not as good, though noise may hide it. A cell that was not measured takes
+    the lower K of its neighbours: never more than was measured to help with fewer sequences running, nor more than
+    helps with more of them.
     """
     clear = [_least(cell) if cell is not None and cell.decided() else None for cell in cells]
     chosen = [

@@ -92,8 +92,8 @@ class Made:
 
 
 def run(
-    requests: Sequence[Drawn], k_of: Callable[[int], int], *, start: float, surface: Surface, seed: str, speed: float = 1.0,
-    prefix: str = "", most: int = MOST,
+    requests: Sequence[Drawn], k_of: Callable[[int], int], *, start: float, surface: Surface, seed: str,
+    speed: float = 1.0, prefix: str = "", most: int = MOST,
 ) -> Made:  # fmt: skip
     """One pass. `speed`: of the machine in it; `surface`: milliseconds of a step at that speed 1."""
     noise = Random(seed)
@@ -115,7 +115,7 @@ def run(
                     prefix + one.workload,
                     prompt_tokens=50,
                     request=f"cmpl-{seed.replace('/', '')}{one.id}-0-0123abcd",
-                )  # fmt: skip
+                )
             )
         beings = [*running, *(Being(one, Random(f"{seed}/{one.id}")) for one in fresh)]
         k = k_of(len(beings))
@@ -138,7 +138,7 @@ def run(
                 rows,
                 prefill_tokens=50 * len(fresh),
                 policy=1,
-            )  # fmt: skip
+            )
         )
         running = []
         for being, row in zip(beings, rows, strict=True):
@@ -209,7 +209,7 @@ def simulate(
     folder: Path, of: Plan, *, surface: Surface | None = None, proposal: list[tuple[int, int, int]] | None = None,
     slower: Callable[[int], float] = lambda repeat: 1.0, tax: float = 1.0, **changed: Any,
 ) -> Rehearsal:  # fmt: skip
-    """A whole rehearsal. `slower`: speed of the machine in each repeat; `tax`: speed of an engine without speculation."""
+    """A whole rehearsal. `slower`: speed of the machine in each repeat; `tax`: that of an engine without speculation."""
     rehearsal = begin(folder, of, proposal=proposal, **changed)
     number, clock = 0, T0 + 10.0
     for repeat in range(1, of.repeats + 1):
