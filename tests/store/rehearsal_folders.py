@@ -209,7 +209,7 @@ def simulate(
     folder: Path, of: Plan, *, surface: Surface | None = None, proposal: list[tuple[int, int, int]] | None = None,
     slower: Callable[[int], float] = lambda repeat: 1.0, tax: float = 1.0, **changed: Any,
 ) -> Rehearsal:  # fmt: skip
-    """A whole rehearsal. `slower`: speed of the machine in each repeat; `tax`: that of an engine without speculation."""
+    """A whole rehearsal. `slower`: speed of the machine in each repeat; `tax`: of an engine without speculation."""
     rehearsal = begin(folder, of, proposal=proposal, **changed)
     number, clock = 0, T0 + 10.0
     for repeat in range(1, of.repeats + 1):
