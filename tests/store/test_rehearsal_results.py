@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +16,8 @@ from hypothesis import strategies as st
 from engine.records import Record, SequenceRecord, StepRecord
 from store.database import Store
 from store.ingest import Ingest
-from store.rehearsal.arm_passes import baseline_of
+from store.operating_map.making import make_map
+from store.rehearsal.arms import baseline_of
 from store.rehearsal.holding import holds
 from store.rehearsal.plan import Deadline, Mix, Phase
 from store.rehearsal.reading import RehearsalError
@@ -125,7 +128,7 @@ def hostile_pass(random: Random, arm: str, repeat: int, requests: int) -> tuple[
         )  # fmt: skip
         if kind != "http 503":
             records.append(
-                SequenceRecord("e0", f"s{number}", start + at, outcomes[-1].workload, request=f"{name}-0-0a1b2c3d")
+                SequenceRecord("e0", f"s{number}", start, outcomes[-1].workload, request=f"{name}-0-0a1b2c3d")
             )
     records.append(SequenceRecord("e0", "other", start, random.choice(("else", None))))
     moment = 0.0
@@ -186,6 +189,14 @@ def test_so_it_is_with_errors_ties_and_strangers(tmp_path_factory: Any, seed: in
     for part in found.parts:
         agrees(part, reference, found.baseline)
     msgspec.json.decode(msgspec.json.encode(found), type=RehearsalResult)
+    assert all(map(isfinite, numbers(msgspec.to_builtins(make_map(folder)))))
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from numbers(one)
 
 
 def test_acceptance_is_what_a_report_of_the_same_trace_shows(folder: Path, result: RehearsalResult) -> None:
@@ -265,6 +276,20 @@ def test_a_late_generator_and_other_clients_are_warned_of(tmp_path: Path) -> Non
     assert "200 ms late" in said[0]
     assert "other clients" in said[1]
     assert "no step of its engine" in said[2]
+
+
+def test_a_pass_counts_once_and_only_when_it_came_to_its_end(tmp_path: Path) -> None:
+    begin(tmp_path, plan(arms=("k0",), phases=TWINS, repeats=2))
+    one = Outcome(id="a", at=0.5, phase=0, workload="code", sent=0.5, first_token=1.0, ended=2.5, output_tokens=9)
+    write_pass(tmp_path, 1, "k0", 1, [one], [engine()], 5.0, start=T0)
+    write_pass(tmp_path, 2, "k0", 1, [one, msgspec.structs.replace(one, id="b")], [engine()], 5.0, start=T0 + 9)
+    write_pass(tmp_path, 3, "k0", 2, [one], [engine()], 5.0, start=T0 + 99, whole=False)
+    found = results(tmp_path)
+    assert [(made.number, made.repeat) for made in found.passes] == [(2, 1)]
+    part = found.part("k0")
+    assert part is not None
+    assert part.requests == 2
+    assert "1 of 2 passes were not made" in found.unknown[0]
 
 
 @pytest.mark.parametrize(
