@@ -93,24 +93,14 @@ def by_workload(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
 
 def held(result: RehearsalResult, ratio: Callable[[Estimate | None], str] = ratio) -> tuple[list[str], list[list[str]]]:
     """Arms that change K against the best and the worst fixed one, by phase."""
-    header = [
-        "phase",
-        "arm",
-        "best fixed",
-        "tok/s over it",
-        "holds",
-        "at equal load",
-        "E2E over it",
-        "worst",
-        "tok/s over it",
-    ]
+    header = ["phase", "arm", "best fixed", "tok/s over it", "holds", "busy tok/s", "E2E", "worst", "tok/s over it"]
     rows = []
     for one in result.holding:
         label = "whole pass" if one.phase is None else printable(result.phases[one.phase].label)
         verdict = "not told" if one.holds is None else "yes" if one.holds else "NO"
         rows.append(
             [
-                label, one.arm, one.best, ratio(one.against_best), verdict, ratio(one.equal_load),
+                label, one.arm, one.best, ratio(one.against_best), verdict, ratio(one.busy),
                 ratio(one.e2e), one.worst or NONE, ratio(one.against_worst),
             ]
         )  # fmt: skip

@@ -36,7 +36,7 @@ def table(result: RehearsalResult, made: OperatingMap | None, width: int | None 
         lines += filled([legend(made)], wide, "  ")
         lines += ["", *filled(schedule_lines(made), wide), *filled(cost_sentences(made), wide, "  ")]
     if result.holding:
-        lines += ["", "against the fixed arms, chosen on the survey, compared on the other repeats"]
+        lines += ["", "against the fixed arms at equal load, on other repeats than they were chosen by"]
         lines += in_blocks(*held(result, short_ratio), wide)
     lines += ["", *filled(_closing(result, made), wide)]
     return [line.rstrip() for line in lines]
