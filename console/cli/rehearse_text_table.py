@@ -46,7 +46,7 @@ def terminal_width() -> int:
     return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-_SHOWN: Final = {3: "misses", 4: "goodput", 5: "E2E p50", 6: "p99", 8: "TTFT p99", 11: "waiting p99", 12: "α", 15: "K"}
+_SHOWN: Final = {3: "misses", 4: "goodput", 6: "E2E p50", 7: "p99", 9: "TTFT p99", 12: "waiting p99", 13: "α", 16: "K"}
 """Of the whole pass: the columns that decide, and their names when the others are not there."""
 
 
