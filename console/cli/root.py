@@ -22,6 +22,7 @@ COMMANDS = {
     "policy": Lazy("console.cli.policy", "policy", "See and change the policy of the running station; undo; history."),
     "rehearse": Lazy("console.cli.rehearse", "rehearse", "Traffic that tries the policy; --fallback-test for now."),
     "drill": Lazy("console.cli.drill", "drill", "Force each way out on a live station, and certify that it works."),
+    "map": Lazy("console.cli.map", "map_", "Under which load which K helps: the operating map; export, diff."),
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
     "compare": Lazy("console.cli.compare", "compare", "Two windows or two records side by side, per bucket."),
     "alerts": Lazy("console.cli.alerts", "alerts", "What the judge found in the station, a store or a trace."),
