@@ -1,0 +1,57 @@
+"""The station that runs here, as the host of a rehearsal: its engine is as it is, and its policy is borrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from console.feed.client import Feed
+from console.rehearsing.found import Found, NothingToTry, find
+from console.rehearsing.obstacles import no_loan, of_policy, of_topology, of_workload
+from console.rehearsing.passes.host import PREFIX, HostFailed, Served
+from store.rehearsal.plan import ADAPTIVE, Plan, fixed_k
+
+
+class RunningStation:
+    """`Host` over the feed of a station that goes on running."""
+
+    kind: Literal["station"] = "station"
+    prefix = PREFIX
+
+    def __init__(self, feed: Feed, api_key: str | None, plan: Plan) -> None:
+        self._feed = feed
+        self._api_key = api_key
+        self._plan = plan
+
+    async def bring(self, drafting: bool, tell: Callable[[str], None]) -> Served:
+        """Looks anew each time: what the operator did meanwhile may be in the way now."""
+        if not drafting:
+            raise HostFailed("the station's engine has a drafter: the arm `without` needs an engine of its own")
+        try:
+            found = await find(self._feed)
+        except NothingToTry as error:
+            raise HostFailed(str(error)) from error
+        if hindrances := in_the_way(found, self._plan, self.prefix):
+            raise HostFailed("; ".join(hindrances))
+        return Served(self._feed, found.url, self._api_key, found.engine)
+
+    async def leave(self) -> None:
+        """Nothing: it was there before."""
+
+
+def in_the_way(found: Found, plan: Plan, prefix: str) -> list[str]:
+    """Why the arms of `plan` would not be executed as they are meant; empty: they would."""
+    highest = _highest(plan, found.engine.max_k or 0)
+    return [
+        *of_topology(found.engine),
+        *no_loan(found.snapshot),
+        *of_policy(found.snapshot, highest),
+        *(said for one in plan.mix for said in of_workload(found.snapshot, f"{prefix}{one.name}")),
+    ]
+
+
+def _highest(plan: Plan, max_k: int) -> int:
+    """The longest draft that an arm asks for."""
+    fixed = [k for arm in plan.arms if (k := fixed_k(arm)) is not None]
+    free = [max_k for arm in plan.arms if arm == ADAPTIVE]
+    return max([*fixed, *free], default=0)
