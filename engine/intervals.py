@@ -57,6 +57,17 @@ def ratio_interval(
     return Interval(max(0.0, ratio - half), min(1.0, ratio + half) if share else ratio + half)
 
 
+def arithmetic_mean(values: Sequence[float], *, confidence: float = CONFIDENCE) -> tuple[float, Interval | None]:
+    """Mean of amounts that are 0 or more, with Student's t interval cut at 0; None of one alone."""
+    n = len(values)
+    mean = sum(values) / n
+    if n < 2:
+        return mean, None
+    spread = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    half = reach(n - 1, confidence) * spread
+    return mean, Interval(max(0.0, mean - half), mean + half)
+
+
 def geometric_mean(ratios: Sequence[float], *, confidence: float = CONFIDENCE) -> tuple[float, Interval | None]:
     """Geometric mean of paired ratios, with Student's t interval on their logarithms; None of one pair alone."""
     logs = [log(one) for one in ratios]
@@ -65,8 +76,13 @@ def geometric_mean(ratios: Sequence[float], *, confidence: float = CONFIDENCE) -
     if n < 2:
         return exp(mean), None
     spread = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1) / n)
-    reach = _reach(n - 1, (1 - confidence) / 2) * spread
-    return exp(mean), Interval(exp(mean - reach), exp(mean + reach))
+    half = reach(n - 1, confidence) * spread
+    return exp(mean), Interval(exp(mean - half), exp(mean + half))
+
+
+def reach(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """How many standard errors the interval goes to each side: Student's t."""
+    return _reach(freedom, (1 - confidence) / 2)
 
 
 def _reach(freedom: float, tail: float) -> float:
