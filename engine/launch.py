@@ -19,6 +19,7 @@ import msgspec
 
 from engine import models
 from engine.drafter import shipped
+from engine.hardware import processor
 from engine.head_fit import HEAD_METHODS, misfit
 from engine.models import ModelError, ModelPath
 from engine.places import SOCKET_PATH_LIMIT, private_dir
@@ -246,6 +247,7 @@ def command(
     argv += spec.extra_args
     env = _environment(spec, socket_dir, device, inherit if inherit is not None else dict(os.environ))
     env["SPECDECK_TARGET"] = target.identity
+    env["SPECDECK_HARDWARE"] = processor(device, spec.threads)
     env["SPECDECK_DRAFTER"] = drafter.identity if drafter is not None else spec.drafter.strip()
     env |= _unremembered(spec, speculative)
     if target.local and (drafter is None or drafter.local):

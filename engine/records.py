@@ -87,6 +87,8 @@ class EngineRecord(msgspec.Struct, frozen=True, tag="engine", tag_field="type"):
     max_model_len: int | None = None
     max_num_batched_tokens: int | None = None
     pid: int | None = None
+    hardware: str | None = None
+    """Processor or GPUs and threads, in the words of `engine.hardware`; None where nobody who knows it started it."""
 
 
 class SequenceRecord(msgspec.Struct, frozen=True, tag="sequence", tag_field="type"):

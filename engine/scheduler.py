@@ -4,7 +4,8 @@ It builds vLLM's own scheduler, synchronous or asynchronous as vLLM resolved it,
 sockets to the station where `SPECDECK_SOCKET` names one. Without that variable it runs and records to nobody.
 
 Environment: `SPECDECK_SOCKET` (path of the station's telemetry socket), `SPECDECK_ENGINE` (id of this engine; else
-`byo-<pid>`), `SPECDECK_TARGET` and `SPECDECK_DRAFTER` (model versions as specdeck resolved them),
+`byo-<pid>`), `SPECDECK_TARGET` and `SPECDECK_DRAFTER` (model versions as specdeck resolved them), `SPECDECK_HARDWARE`
+(what it computes with: vLLM binds its threads, so that a process of its own no longer sees all it may use),
 `SPECDECK_DATA_PARALLEL_SIZE` and `SPECDECK_SCHEDULE` (what vLLM was asked for, where it keeps nothing of it).
 """
 
@@ -132,6 +133,7 @@ def engine_record(config: Any) -> EngineRecord:
         max_model_len=model.max_model_len,
         max_num_batched_tokens=scheduling.max_num_batched_tokens,
         pid=os.getpid(),
+        hardware=os.environ.get("SPECDECK_HARDWARE") or None,
     )
 
 

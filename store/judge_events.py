@@ -23,9 +23,11 @@ from store.judge.inputs import (
     RowsQuarantined,
     TelemetryLost,
 )
+from store.judge_maps import map_events
+from store.operating_map.keeping import MAP
 
 ALERT_ACTION: Final = "alert_"
-"""What the operator does about alerts, e.g. `alert_snooze`, changes nothing on an engine."""
+"""What the operator does about alerts, e.g. `alert_snooze`, changes nothing on an engine; nor does a map."""
 CLOCK_SECONDS: Final = 1.0
 """A step that ended so long before the one before it tells of a clock that was set back."""
 LOOK_AHEAD_STEPS: Final = 10_000
@@ -43,6 +45,7 @@ def events(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> 
     """Everything of [start, stop), Unix seconds, in the order of time."""
     found = [
         *_starts(connection, start, stop),
+        *(Happened(*found) for found in map_events(connection, start, stop)),
         *_controls(connection, start, stop),
         *_gaps(connection, start, stop),
         *_quarantined(connection, start, stop),
@@ -81,7 +84,8 @@ def _configuration(record: EngineRecord) -> str:
 def _controls(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
     for ts, actor, action, workload, before, after in connection.execute(
         f"""SELECT ts, actor, action, workload, before, after FROM controls
-            WHERE ts >= ? AND ts < ? AND NOT starts_with(action, '{ALERT_ACTION}') ORDER BY ts""",
+            WHERE ts >= ? AND ts < ? AND NOT starts_with(action, '{ALERT_ACTION}') AND action <> '{MAP}'
+            ORDER BY ts""",
         [start, stop],
     ).fetchall():
         text = f"{_short(before)} → {_short(after)}" if before or after else ""

@@ -12,6 +12,7 @@ MODE is one of
   schedule:SCHEDULE    K by number of scheduled sequences (see specdeck schedule)
   adaptive             decided by what drafts bring, below a schedule if adaptive:SCHEDULE
   advise               the same, told but not done
+  map                  the schedule that the operating map proposes (see specdeck map); for `set`
 
 Each change has a version, is recorded, and can be undone.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from console.cli.outcomes import BadInput
+from console.cli.policy_map import MAP_WORD, from_map
 
 if TYPE_CHECKING:
     from console.feed.protocol import PolicySet
@@ -28,6 +29,7 @@ _LANES = ("vanilla", "speculative")
 )  # fmt: skip
 @click.option("--why", default=None, metavar="TEXT", help="For the history.")
 @click.option("--expect", type=int, default=None, metavar="VERSION", help="Refuse if the policy is another by now.")
+@click.option("--force", is_flag=True, help="With map: also a map that was made with something else than what runs.")
 @click.option("--json", "as_json", is_flag=True, help="The policy that holds since, as one JSON object.")
 def set_(
     mode: str | None,
@@ -37,17 +39,20 @@ def set_(
     confirm: str | None,
     why: str | None,
     expect: int | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Change the policy of the running station: MODE, cap, fallback, lanes. What is not named stays as it is.
 
-    MODE is off, static:K, schedule:SCHEDULE, adaptive or advise.
+    MODE is off, static:K, schedule:SCHEDULE, adaptive, advise, or map: the schedule that the operating map proposes.
     """
     if not (mode or cap or fallback or lanes or confirm):
         raise BadInput("nothing to set: give a MODE, --cap, --fallback or --lane (`specdeck policy get` shows them)")
     from console.cli.policy_acts import act
 
-    act("policy_set", _params(mode, cap, fallback, lanes, confirm, why, expect), as_json)
+    if force and mode != MAP_WORD:
+        raise BadInput("--force: only `specdeck policy set map` can be forced")
+    act("policy_set", _params(mode, cap, fallback, lanes, confirm, why, expect, force), as_json)
 
 
 def _params(
@@ -58,6 +63,7 @@ def _params(
     confirm: str | None,
     why: str | None,
     expect: int | None,
+    force: bool,
 ) -> PolicySet:
     """Raises BadInput."""
     from console.cli.spans import parse_span
@@ -65,7 +71,9 @@ def _params(
     from engine.policy import PolicyError, parse_mode
 
     changes: dict[str, Any] = {}
-    if mode is not None:
+    if mode == MAP_WORD:
+        changes["policy"], why = from_map(force, why)
+    elif mode is not None:
         try:
             changes["policy"] = parse_mode(mode)
         except PolicyError as error:

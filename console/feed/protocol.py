@@ -47,7 +47,8 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
-    "span", "side", "trace_state",
+    "span", "side", "trace_state", "fingerprint", "map_get", "map_put", "rehearsal_start", "rehearsal_progress",
+    "rehearsal_stop",
 )  # fmt: skip
 
 
@@ -333,6 +334,8 @@ class MapAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     map: OperatingMap | None
     stale: list[str] = []
+    engine: str | None = None
+    """That it was held against; None: none runs."""
 
 
 class RehearsalStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -343,7 +346,8 @@ class RehearsalStart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RehearsalStop(msgspec.Struct, frozen=True, kw_only=True):
-    """Params of `rehearsal_stop`: interrupt the rehearsal that goes on; what was measured is kept."""
+    """Params of `rehearsal_stop`: interrupt the rehearsal that goes on; what was measured is kept. `id`: only that
+    one. Answered by a RehearsalView."""
 
     id: str | None = None
 

@@ -10,13 +10,13 @@ from console.feed.messages import AlertView
 from store.judge.alerts import Alert
 from store.judge.sentence import sentence
 
-STATISTICAL: Final = frozenset({"drift", "shift", "speedup_floor", "failing_workload"})
+FROM_THE_JUDGE: Final = frozenset({"drift", "shift", "speedup_floor", "failing_workload", "map_stale"})
 """Alerts of the judge that a station's screen shows from it; the others it shows sooner, as plain facts."""
 
 
 def judged(alerts: Iterable[Alert]) -> list[AlertView]:
     """Pending and firing alerts of the judge as a station's screen shows them."""
-    return alert_views(alert for alert in alerts if alert.kind in STATISTICAL)
+    return alert_views(alert for alert in alerts if alert.kind in FROM_THE_JUDGE)
 
 
 def alert_views(alerts: Iterable[Alert]) -> list[AlertView]:

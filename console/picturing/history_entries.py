@@ -8,6 +8,7 @@ from console.feed.protocol import HistoryEntry
 from console.picturing.history_text import scores_of, sentence
 from engine.records import ControlRecord
 from store.control_history import SCORE
+from store.operating_map.keeping import MAP
 
 
 def entries(
@@ -24,7 +25,8 @@ def entries(
     return [
         HistoryEntry(
             ts=record.ts, actor=record.actor, action=record.action, workload=record.workload, before=record.before,
-            after=record.after, policy=record.policy, why=record.why, numbers=record.numbers,
+            after=record.after, policy=record.policy, why=record.why,
+            numbers=None if record.action == MAP else record.numbers,  # a whole map: `map_get` has it
             text=sentence(record, scores.get(index), now), undoable=undoable(record.policy),
         )
         for index, record in enumerate(records)

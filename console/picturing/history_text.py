@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,7 +13,12 @@ from console.picturing.policy_fields import fields
 from console.picturing.policy_words import shown
 from engine.policy import describe
 from engine.records import ControlRecord, PolicyMode
+from store.certificates import DRILL
 from store.control_history import SCORE
+from store.operating_map.keeping import MAP
+
+_SENTENCES: Final = frozenset({DRILL, MAP})
+"""Actions whose reason says it all."""
 
 
 def sentence(record: ControlRecord, score: ControlRecord | None, now: float) -> str:
@@ -57,7 +62,7 @@ def _what(record: ControlRecord, score: ControlRecord | None, now: float) -> str
         return f"{record.why}: {change}"
     if record.action == REVERT:
         return f"takes back: {change}; {record.why}"
-    if record.action == "drill" and record.why:
+    if record.action in _SENTENCES and record.why:
         return record.why
     what = change or _otherwise(record, now)
     return f"{what}{until}{f' ({record.why})' if record.why else ''}"

@@ -39,8 +39,12 @@ _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
     "request_rows": (RequestRowsParams, queries.request_rows),
     "export": (ExportParams, queries.export),
     "whatif": (WhatIfParams, queries.whatif),
+    "map_get": (None, queries.map_get),
 }
-_CHANGING: Final = ("policy_set", "policy_undo", "policy_confirm", "engine_restart", "alert_act", "drill_done")
+_CHANGING: Final = (
+    "policy_set", "policy_undo", "policy_confirm", "engine_restart", "alert_act", "drill_done", "map_put",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop",
+)  # fmt: skip
 
 
 def endpoints(

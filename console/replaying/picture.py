@@ -8,9 +8,11 @@ from typing import NamedTuple
 import duckdb
 
 from console.feed.messages import AlertView, BucketView, EngineView, LossView
+from console.feed.protocol import MapAnswer
 from console.picturing.alert_views import alert_views
 from console.picturing.bucket_views import BucketViews, as_feed
 from console.picturing.engine_record import told_by
+from console.picturing.map_summary import stale
 from console.replaying.alerts_then import alerts_then
 from console.replaying.policy_then import PolicyThen
 from console.replaying.timeline import Timeline
@@ -36,6 +38,7 @@ class Picture(NamedTuple):
     buckets: list[BucketView]
     alerts: list[AlertView]
     tokens_per_second: float | None
+    map: MapAnswer
 
 
 def picture_of(
@@ -65,7 +68,21 @@ def picture_of(
         buckets=views.of(windows.buckets(ts)),
         alerts=alert_views(alerts_then(timeline.alerts, judged)),
         tokens_per_second=windows.tokens_per_second(ts),
+        map=map_then(timeline, connection, ts),
     )
+
+
+def map_then(timeline: Timeline, connection: duckdb.DuckDBPyConnection, ts: float) -> MapAnswer:
+    """The operating map that held then, against the first engine that drafted then. Whose it was no record says; what
+    an engine ran on only its own, as far as it was written there."""
+    made = timeline.map_at(ts)
+    if made is None:
+        return MapAnswer(map=None)
+    dark = dark_engines(connection, ts)
+    records = [one.record for one in started_engines(connection, ts) if one.record.engine not in dark]
+    record = next((one for one in records if one.max_k > 0), None)
+    hardware = None if record is None else record.hardware
+    return MapAnswer(map=made, stale=stale(made, record, hardware), engine=None if record is None else record.engine)
 
 
 class _Losses(NamedTuple):

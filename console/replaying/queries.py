@@ -11,6 +11,7 @@ from console.feed.protocol import (
     ExportParams,
     History,
     HistoryParams,
+    MapAnswer,
     ReportParams,
     RequestRowsParams,
     RequestRowsResult,
@@ -24,6 +25,7 @@ from console.feed.server import FeedError
 from console.picturing.history_entries import entries
 from console.picturing.request_rows import check_requests, rows_of
 from console.replaying.alerts_then import alerts_then
+from console.replaying.picture import map_then
 from console.replaying.player import Player
 from engine.policy import parse_mode
 from store.alerts import AlertHistory, reported
@@ -72,6 +74,13 @@ def policy_history(player: Player, params: HistoryParams) -> History:
     now = player.now()
     records = player.timeline.controls_until(now)[::-1]
     return History(entries(records, params.workload, lambda version: False, now)[: params.limit])
+
+
+def map_get(player: Player, _: None) -> MapAnswer:
+    """The operating map that held by the clock."""
+    now = player.now()
+    with player.opened.reading() as connection:
+        return map_then(player.timeline, connection, now)
 
 
 def steps(player: Player, params: StepsParams) -> Steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from console.feed.messages import AlertView, Event, ReplayView, Snapshot, StoreView
+from console.picturing.map_summary import summary
 from console.replaying.opened import Opened
 from console.replaying.picture import Picture
 from engine.records import PolicyMode
@@ -44,6 +45,7 @@ def snapshot_of(shown: Picture, station: Station, replay: ReplayView, opened: Op
         tokens_per_second=shown.tokens_per_second,
         running=sum(engine.running or 0 for engine in shown.engines),
         waiting=sum(engine.waiting or 0 for engine in shown.engines),
+        map=None if shown.map.map is None else summary(shown.map.map, shown.map.stale),
     )
 
 

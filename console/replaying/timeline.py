@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import duckdb
@@ -18,6 +18,8 @@ from store.alerts import all_alerts, read_remarks
 from store.control_history import SCORE, all_controls
 from store.judge.alerts import Alert
 from store.moments import every_start
+from store.operating_map.keeping import recorded_map
+from store.operating_map.records import OperatingMap
 
 EVENTS_SHOWN: Final = 50
 _TS = attrgetter("ts")
@@ -33,6 +35,7 @@ class Timeline:
         self.marks: list[ReplayMark] = marks(connection, self.controls, self.alerts)
         starts = every_start(connection)
         self.policy = PolicyHistory(self.controls, starts[0].configured if starts else PolicyMode(mode="off"))
+        self._maps = [(record.ts, made) for record in self.controls if (made := recorded_map(record)) is not None]
         self._events = sorted(_events(connection, self.controls, starts), key=_TS)
 
     def events_since(self, since: float, ts: float) -> list[Event]:
@@ -43,6 +46,11 @@ class Timeline:
         """The last ones by `ts`, oldest first."""
         stop = bisect_right(self._events, ts, key=_TS)
         return self._events[max(0, stop - EVENTS_SHOWN) : stop]
+
+    def map_at(self, ts: float) -> OperatingMap | None:
+        """The operating map that held at `ts`."""
+        place = bisect_right(self._maps, ts, key=itemgetter(0))
+        return self._maps[place - 1][1] if place else None
 
     def controls_until(self, ts: float) -> list[ControlRecord]:
         return self.controls[: bisect_right(self.controls, ts, key=_TS)]

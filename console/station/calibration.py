@@ -79,8 +79,7 @@ class Calibration:
         if known.engine != OWNED_ENGINE or self._supervisor is None:
             return
         self._clients.take(message, self._clock.now())
-        record = known.record
-        self._announced = record if record is not None and record.boot in (None, known.boot) else None
+        self._announced = known.announced()
         if self._subject is not None and isinstance(message, Frame) and message.step is not None:
             self._subject.counts.take(message.step)
 

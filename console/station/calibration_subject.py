@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-import subprocess
-from pathlib import Path
-from typing import Final
-
 from console.station.calibration_plan import Measured, batches
 from console.station.calibration_result import Calibrated
 from console.station.calibration_steps import StepCounts
+from engine.hardware import processor
 from engine.policy import PolicyState, base_k
 from engine.records import EngineRecord
 from store.buckets import model_version
-
-_NVIDIA_SECONDS: Final = 20.0
 
 
 class Subject:
@@ -66,31 +58,3 @@ def never(record: EngineRecord, state: PolicyState) -> str | None:
     if state.policy.mode == "off":
         return "in mode off nothing is drafted"
     return None
-
-
-def processor(device: str, threads: int | None = None) -> str:
-    """The processor's name and how much of it there is."""
-    if device == "cuda":
-        return _gpus() or "unknown GPU"
-    return f"{_cpu() or platform.machine()}, {threads or len(os.sched_getaffinity(0))} threads"
-
-
-def _cpu(path: Path = Path("/proc/cpuinfo")) -> str | None:
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
-
-
-def _gpus() -> str | None:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None
-    query = [program, "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=_NVIDIA_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    names = sorted(line.strip() for line in done.stdout.splitlines() if line.strip())
-    return ", ".join(names) or None

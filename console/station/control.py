@@ -20,12 +20,16 @@ from console.station.deciding import Deciding, Hands
 from console.station.deciding_settings import deciding_settings
 from console.station.drills import Drills
 from console.station.gateway_supervisor import GatewaySupervisor
+from console.station.hardware_words import HardwareWords
 from console.station.lanes import LANES, LaneKeeper, read_lanes
+from console.station.maps import Maps
 from console.station.options import OWNED_ENGINE, VANILLA_ENGINE, StationOptions
 from console.station.own_engines import OwnEngines
 from console.station.policy import PolicyBook, PolicyPublisher, unchosen
 from console.station.policy_changes import PolicyChanges
 from console.station.recorder import Recorder, Remember
+from console.station.rehearsal_acts import hindrance
+from console.station.rehearsals import Rehearsals
 from console.station.roster import Roster
 from console.station.step_tail import StepTail
 from console.station.telemetry import TelemetryReceiver
@@ -106,7 +110,18 @@ class Control:
             tell,
         )
         self.own.calibrating = self._calibration_state
-        self.roster.listeners += [self.steps.take, self.confirming.take, self.deciding.take, self.calibration.take]
+        self.maps = Maps(recorder, HardwareWords(self._threads_of))
+        self.rehearsals = Rehearsals(
+            logs,
+            state_path(sockets.directory, "rehearsal"),
+            tell,
+            self._rehearsal_hindrance,
+            command=options.rehearse_command,
+            api_key=options.api_key,
+        )
+        self.roster.listeners += [
+            self.steps.take, self.confirming.take, self.deciding.take, self.calibration.take, self.maps.take,
+        ]  # fmt: skip
         self._receiver = TelemetryReceiver(context, sockets, self.roster.take, self.roster.take_broken)
         self.lanes = LaneKeeper(lambda: self.book.state, self.gateway, remember)
         self.changes.listeners.append(self.lanes.changed)
@@ -124,6 +139,23 @@ class Control:
         known = self.roster.engines.get(self.main_engine())
         return None if known is None else known.record
 
+    def serving_record(self) -> EngineRecord | None:
+        """The same while that engine serves; None while none does."""
+        known = self.roster.engines.get(self.main_engine())
+        if known is None:
+            return None
+        supervisor = self.roster.supervisor_of(known)
+        serves = not known.lost(time.time()) if supervisor is None else supervisor.state == "serving"
+        return known.announced() if serves else None
+
+    def _threads_of(self, engine: str) -> int | None:
+        supervisor = self.own.supervisors.get(engine)
+        return None if supervisor is None else supervisor.spec.threads
+
+    def _rehearsal_hindrance(self) -> str | None:
+        ours = None if self.supervisor is None else self.supervisor.state
+        return hindrance(ours, self.serving_record(), self.calibration.view(), self.confirming.view())
+
     def shown_policy(self) -> PolicyState:
         return self.book.for_engine(self.main_engine())
 
@@ -131,7 +163,7 @@ class Control:
         """What has to run for ever."""
         return [
             self._receiver.receive, self.publisher.watch_subscriptions, self._publish_policy, self.confirming.run,
-            self.deciding.run, self.calibration.run, *self.supervising(),
+            self.deciding.run, self.calibration.run, self.rehearsals.run, *self.supervising(),
         ]  # fmt: skip
 
     def supervising(self) -> list[Work]:

@@ -7,18 +7,22 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from console.feed.messages import Snapshot
+from console.feed.messages import RehearsalView, Snapshot
 from console.feed.protocol import (
     AlertAct,
     AlertsParams,
     DrillDone,
     ExportParams,
+    FingerprintParams,
     Hello,
     HistoryParams,
     LogParams,
+    MapPut,
     PolicyConfirm,
     PolicySet,
     PolicyUndo,
+    RehearsalStart,
+    RehearsalStop,
     ReportParams,
     RequestRowsParams,
     RestartParams,
@@ -31,9 +35,11 @@ from console.feed.server import Endpoint, FeedError
 from console.station import queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
+from console.station.maps import engine_fingerprint, map_get, map_put
 from console.station.policy_set import policy_set
 from console.station.policy_undo import policy_confirm, policy_history, policy_undo
 from console.station.processes import processes
+from console.station.rehearsal_acts import rehearsal_progress, rehearsal_start, rehearsal_stop
 from engine.records import ControlRecord
 
 if TYPE_CHECKING:
@@ -68,6 +74,12 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),
         "processes": (None, processes),
+        "fingerprint": (FingerprintParams, engine_fingerprint),
+        "map_get": (None, map_get),
+        "map_put": (MapPut, map_put),
+        "rehearsal_start": (RehearsalStart, rehearsal_start),
+        "rehearsal_progress": (RehearsalView, rehearsal_progress),
+        "rehearsal_stop": (RehearsalStop, rehearsal_stop),
     }
     return {name: Endpoint(params, partial(answer, station)) for name, (params, answer) in methods.items()}
 

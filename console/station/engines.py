@@ -63,6 +63,11 @@ class KnownEngine:
     def lost(self, now: float) -> bool:
         return self.heard is not None and now - self.heard > LOST_AFTER_SECONDS
 
+    def announced(self) -> EngineRecord | None:
+        """What its present process said of itself; None where it has not spoken yet."""
+        record = self.record
+        return record if record is not None and record.boot in (None, self.boot) else None
+
     def meet(self, boot: str) -> float | None:
         """A message of `boot` comes. When the process before it was another: when that was last heard of."""
         if boot == self.boot:

@@ -54,6 +54,8 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Passed on to vLLM as they are."""
     engine_command: list[str] | None = None
     """Started in place of vLLM: a stand-in that speaks the same sockets, for tests of the station itself."""
+    rehearse_command: list[str] | None = None
+    """Started in place of `specdeck rehearse`, with the plan behind it: a stand-in, for tests of the station itself."""
     stop_all_on_signal: bool = True
     """SIGTERM and SIGINT end gateway and engine too; False leaves them serving."""
     log: str | None = None

@@ -75,6 +75,8 @@ class Pictures:
             tokens_per_second=figures.tokens_per_second,
             running=_sum(view.running for view in views),
             waiting=_sum(view.waiting for view in views),
+            map=control.maps.view(control.serving_record()) if control is not None else None,
+            rehearsal=control.rehearsals.view() if control is not None else None,
         )
 
     def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:

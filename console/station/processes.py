@@ -46,6 +46,8 @@ def _controlled(control: Control) -> Iterator[ProcessView]:
     yield ProcessView("gateway", gateway.pid, gateway.pid is not None, f"{gateway.state} {gateway.url}")
     for supervisor in control.own.supervisors.values():
         yield from _engine(supervisor)
+    if control.rehearsals.pid is not None:
+        yield ProcessView("rehearsal", control.rehearsals.pid, True, "started here")
 
 
 def _engine(supervisor: EngineSupervisor) -> Iterator[ProcessView]:

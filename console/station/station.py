@@ -104,6 +104,8 @@ class Station:
                 await asyncio.sleep(1.0)
 
     async def _end(self, tasks: dict[Work, asyncio.Task[None]]) -> None:
+        if self.control is not None:
+            await self.control.rehearsals.end()  # while the feed still answers: it gives the policy back by itself
         await self._feed.drain()
         if self.control is not None:
             for work in self.control.supervising():

@@ -9,10 +9,10 @@ import msgspec
 
 from store.judge.alerts import Alert, Cause, Evidence, Kind, Severity
 from store.judge.book import AlertBook
-from store.judge.inputs import ClockStep, EngineDown, PolicyMismatch, RowsQuarantined, TelemetryLost
+from store.judge.inputs import ClockStep, EngineDown, MapStale, PolicyMismatch, RowsQuarantined, TelemetryLost
 from store.judge.settings import JudgeSettings
 
-Happened = Literal["telemetry_loss", "quarantine", "clock_step", "policy_mismatch", "engine_down"]
+Happened = Literal["telemetry_loss", "quarantine", "clock_step", "policy_mismatch", "engine_down", "map_stale"]
 
 SEVERITY: Final[dict[Kind, Severity]] = {
     "telemetry_loss": "warn",
@@ -20,6 +20,7 @@ SEVERITY: Final[dict[Kind, Severity]] = {
     "clock_step": "warn",
     "policy_mismatch": "critical",
     "engine_down": "critical",
+    "map_stale": "info",
 }
 
 
@@ -95,6 +96,17 @@ class Happenings:
         known = self.memory.open.get(f"engine_down {engine}")
         if known is not None:
             known.lasting, known.last = False, ts
+
+    def map_stale(self, event: MapStale) -> None:
+        """Begins or lasts, perhaps for another reason than before."""
+        alert = self._raise("map_stale", event.engine, event.ts, lasting=True)
+        self._book.change(alert.id, evidence={"map": event.map, "differs": event.differs})
+
+    def map_holds(self, engine: str, ts: float) -> None:
+        """Over at once, if there was one: a map does not come and go by itself."""
+        known = self.memory.open.pop(f"map_stale {engine}", None)
+        if known is not None:
+            self._book.resolve(known.alert, ts)
 
     def tick(self, ts: float) -> None:
         """End what has been quiet for long enough."""

@@ -134,6 +134,24 @@ class PolicyKept(msgspec.Struct, frozen=True, tag=True):
     ts: float
 
 
+class MapStale(msgspec.Struct, frozen=True, tag=True):
+    """An engine runs that the operating map is not of. It may be told again while it lasts."""
+
+    engine: str
+    ts: float
+    map: str
+    """Its id."""
+    differs: str
+    """What is not as it was when the map was made."""
+
+
+class MapHolds(msgspec.Struct, frozen=True, tag=True):
+    """The operating map is of what an engine runs, or the engine has no use for one."""
+
+    engine: str
+    ts: float
+
+
 class ClockStep(msgspec.Struct, frozen=True, tag=True):
     """The wall clock of an engine jumped by `seconds`."""
 
@@ -151,5 +169,7 @@ Event = (
     | RowsQuarantined
     | PolicyMismatch
     | PolicyKept
+    | MapStale
+    | MapHolds
     | ClockStep
 )

@@ -24,6 +24,8 @@ from store.judge.inputs import (
     EngineUp,
     Event,
     LoadCells,
+    MapHolds,
+    MapStale,
     PolicyKept,
     PolicyMismatch,
     RowsQuarantined,
@@ -129,6 +131,10 @@ class Judge:
                 self._happenings.kept(event.engine, event.ts)
             case ClockStep():
                 self._happenings.clock_stepped(event)
+            case MapStale():
+                self._happenings.map_stale(event)
+            case MapHolds():
+                self._happenings.map_holds(event.engine, event.ts)
 
     # Told by the operator
 

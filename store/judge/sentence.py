@@ -115,7 +115,12 @@ def _down(alert: Alert) -> str:
 
 
 def _stale(alert: Alert) -> str:
-    return "the operating map was made with something else than what runs"
+    evidence = alert.evidence
+    what = f" ({evidence['differs']})" if evidence.get("differs") else ""
+    verb = "was" if alert.ended is not None else "is"
+    return f"the operating map {evidence.get('map', '')} {verb} of something else than what runs{what}".replace(
+        "  ", " "
+    )
 
 
 _SAYINGS: Final[dict[Kind, Callable[[Alert], str]]] = {
