@@ -120,7 +120,8 @@ def _on_station(asked: Asked, on: Subject, station: RunningStation) -> Ground:
     if WITHOUT in plan.arms:
         if not asked.no_without and plan != BUILT_IN.get(plan.name):
             raise BadInput(
-                f"the arm `without` needs an engine of its own, and {where}: give --no-without, or `specdeck stop` first"
+                f"the arm `without` needs an engine of its own, and {where}: give --no-without, or `specdeck stop` "
+                "first"
             )
         plan, notes = _left_out(plan), [_WITHOUT_NOTE]
         say(_WITHOUT_NOTE)
@@ -144,9 +145,7 @@ def _on_its_own(asked: Asked, on: Subject) -> Ground:
     drafts = spec.drafter != "none"
     context = options.max_model_len or (BUNDLED_CONTEXT if is_bundled(options.model) else None)
     try:
-        check_engine(
-            plan, max_k=options.max_k, max_num_seqs=options.max_num_seqs, max_model_len=context, drafts=drafts
-        )
+        check_engine(plan, max_k=options.max_k, max_num_seqs=options.max_num_seqs, max_model_len=context, drafts=drafts)
     except PlanError as error:
         raise BadInput(f"plan {plan.name}: {error}") from error
     return Ground(plan, [], _base(options) if drafts else options)

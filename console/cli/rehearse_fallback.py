@@ -23,16 +23,22 @@ def tested(schedule: DraftSchedule | None, api_key: str | None) -> FallbackTest:
     from console.feed.client import FeedClient, FeedError
     from console.rehearsing.found import NothingToTry
     from console.rehearsing.interrupts import run_to_its_end
+    from console.rehearsing.passes.host import ACTOR
+    from console.rehearsing.passes.lock import AnotherGoesOn, alone
+    from engine.places import runtime_dir
     from engine.sockets import sockets
 
     require_station()
 
     async def run() -> FallbackTest:
-        async with FeedClient(sockets().feed, sockets().snapshots, actor="rehearsal") as feed:
+        async with FeedClient(sockets().feed, sockets().snapshots, actor=ACTOR) as feed:
             return await fallback_test(feed, schedule, api_key, say)
 
     try:
-        return run_to_its_end(run(), say)
+        with alone(runtime_dir(), "of the fallback alone"):
+            return run_to_its_end(run(), say)
+    except AnotherGoesOn as error:
+        raise Unreachable(str(error)) from error
     except (NothingToTry, FeedError) as error:
         raise Unreachable(str(error)) from error
     except ScheduleError as error:

@@ -16,7 +16,7 @@ from console.cli.ports import free
 from console.cli.stop import end_everything
 from console.feed.client import FeedClient, FeedError
 from console.feed.messages import EngineView, Snapshot
-from console.rehearsing.passes.host import HostFailed, Served, own_engine
+from console.rehearsing.passes.host import ACTOR, HostFailed, Served, own_engine
 from console.station.options import StationOptions, options_without_speculation
 from engine.places import data_dir, runtime_dir
 from engine.sockets import sockets
@@ -25,7 +25,6 @@ _STATION_SECONDS: Final = 60.0
 _ENGINE_SECONDS: Final = 900.0
 _CALIBRATION_SECONDS: Final = 90.0
 _LOOK_SECONDS: Final = 0.25
-_ACTOR: Final = "rehearsal"
 
 
 class OwnStation:
@@ -76,7 +75,7 @@ class OwnStation:
         store = str((self._stores / f"{kind}.duckdb").absolute())
         launcher = Launcher(replace(options, store=store, port=free(options.host)))
         tell(f"starting a station of its own, its engine {'with the drafter' if drafting else 'without speculation'}")
-        feed = FeedClient(sockets().feed, sockets().snapshots, actor=_ACTOR)
+        feed = FeedClient(sockets().feed, sockets().snapshots, actor=ACTOR)
         self._up = drafting, feed, launcher
         try:
             launcher.spawn()

@@ -17,7 +17,7 @@ from console.feed.messages import RehearsalView
 from console.feed.protocol import MapAnswer, MapPut
 from console.rehearsing.interrupts import run_to_its_end
 from console.rehearsing.passes.folder import FolderError, RehearsalFolder
-from console.rehearsing.passes.host import Host, HostFailed
+from console.rehearsing.passes.host import ACTOR, Host, HostFailed
 from console.rehearsing.passes.lock import AnotherGoesOn, alone
 from console.rehearsing.passes.order import passes, to_do
 from console.rehearsing.passes.pace import Pace
@@ -88,7 +88,7 @@ async def _whole(asked: Asked, on: Subject, where: Ground, screen: StderrScreen)
     telling = Telling(view, where.plan, pace, screen, time.monotonic)
     left = to_do(where.plan, on.folder.done() if on.folder.begun() else ())
     screen.say(f"rehearsal {on.folder.id}: about {span(pace.seconds(left))} ({on.folder.path})")
-    async with FeedClient(sockets().feed, sockets().snapshots, actor="rehearsal") as feed:
+    async with FeedClient(sockets().feed, sockets().snapshots, actor=ACTOR) as feed:
         host: Host = (
             RunningStation(feed, asked.api_key, where.plan)
             if where.own is None

@@ -21,7 +21,7 @@ CONFIRM_SECONDS: Final = 120.0
 """After so long the station takes back what nobody gave back."""
 
 RENEW_SECONDS: Final = 60.0
-"""So often a loan that is kept is asked for anew; where that fails it is tried again before the station takes it back."""
+"""So often a loan that is kept is asked for anew; where that fails, again before the station takes it back."""
 
 _AGAIN_SECONDS: Final = 10.0
 

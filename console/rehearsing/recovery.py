@@ -71,7 +71,7 @@ def _least_fall(pairs: Sequence[float]) -> float | None:
     if not pairs:
         return None
     if len(pairs) == 1:
-        return -pairs[0] - _ONE_PAIR_MARGIN
+        return -float(pairs[0]) - _ONE_PAIR_MARGIN
     from scipy.stats import t
 
     spread = float(np.std(pairs, ddof=1)) / len(pairs) ** 0.5

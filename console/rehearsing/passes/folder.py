@@ -56,7 +56,8 @@ class RehearsalFolder:
 
     def rehearsal(self) -> Rehearsal:
         """Raises FolderError."""
-        return _read(self.path / REHEARSAL, Rehearsal)
+        found: Rehearsal = _read(self.path / REHEARSAL, Rehearsal)
+        return found
 
     def keep(self, rehearsal: Rehearsal) -> None:
         write_json(self.path / REHEARSAL, rehearsal)

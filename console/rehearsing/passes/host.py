@@ -13,6 +13,10 @@ PREFIX: Final = "rehearsal/"
 """Before the workloads' names in the tags of requests to a station that real workloads use."""
 
 
+ACTOR: Final = "rehearsal"
+"""Who changes the policy, for the record."""
+
+
 class HostFailed(Exception):
     """No engine to rehearse on, or not any more: says why, and where more is to be read."""
 
@@ -38,8 +42,11 @@ class Served(NamedTuple):
 class Host(Protocol):
     """`kind` and `prefix` as the rehearsal's record has them."""
 
-    kind: Literal["own", "station"]
-    prefix: str
+    @property
+    def kind(self) -> Literal["own", "station"]: ...
+
+    @property
+    def prefix(self) -> str: ...
 
     async def bring(self, drafting: bool, tell: Callable[[str], None]) -> Served:
         """The engine with its drafter, or one without speculation, once it serves: the one that is up, else another.

@@ -193,5 +193,3 @@ def _others(trace: Path, summary: LoadSummary, ours: Iterable[str]) -> int:
         )
     except TraceError as error:
         raise Spoilt(f"what was recorded of it can't be read: {error}") from error
-
-

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from console.feed.client import Feed
+from console.feed.messages import Snapshot
+from console.feed.protocol import History, HistoryParams, PolicyResult, PolicySet
 from console.rehearsing.found import Found, NothingToTry, find
 from console.rehearsing.obstacles import no_loan, of_policy, of_topology, of_workload
-from console.rehearsing.passes.host import PREFIX, HostFailed, Served
+from console.rehearsing.passes.host import ACTOR, PREFIX, HostFailed, Served
 from store.rehearsal.plan import ADAPTIVE, Plan, fixed_k
+
+_AUTOMATIC: Final = frozenset({"adaptive", "station"})
+"""Who changes the policy by itself, also under a loan."""
 
 
 class RunningStation:
@@ -22,11 +27,15 @@ class RunningStation:
         self._feed = feed
         self._api_key = api_key
         self._plan = plan
+        self._looked = False
 
     async def bring(self, drafting: bool, tell: Callable[[str], None]) -> Served:
         """Looks anew each time: what the operator did meanwhile may be in the way now."""
         if not drafting:
             raise HostFailed("the station's engine has a drafter: the arm `without` needs an engine of its own")
+        if not self._looked:
+            await end_left_loan(self._feed, tell)
+            self._looked = True
         try:
             found = await find(self._feed)
         except NothingToTry as error:
@@ -37,6 +46,28 @@ class RunningStation:
 
     async def leave(self) -> None:
         """Nothing: it was there before."""
+
+
+async def end_left_loan(feed: Feed, tell: Callable[[str], None]) -> None:
+    """Give back what a rehearsal that was killed had borrowed, where the station has not done so yet. Only for one who
+    knows that no other rehearsal goes on.
+
+    Raises:
+        FeedError: the station does not answer, or the policy has just changed.
+    """
+    seen = await feed.request("snapshot", None, Snapshot)
+    if seen.unconfirmed is None:
+        return
+    history = await feed.request("policy_history", HistoryParams(), History)
+    if next((one.actor for one in history.entries if one.actor not in _AUTOMATIC), None) != ACTOR:
+        return
+    left = seen.unconfirmed
+    change = PolicySet(
+        policy=left.reverts_to, cap=left.cap, fallback=left.fallback, expect=seen.policy_version,
+        why="the rehearsal that set it was killed",
+    )  # fmt: skip
+    await feed.request("policy_set", change, PolicyResult)
+    tell("the policy that a killed rehearsal had borrowed was given back")
 
 
 def in_the_way(found: Found, plan: Plan, prefix: str) -> list[str]:

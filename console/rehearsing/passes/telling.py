@@ -49,7 +49,9 @@ class Load(Protocol):
 class Telling:
     """`feed`: of the station that is up now, None for none. `moment`: seconds by any clock that only rises."""
 
-    def __init__(self, view: RehearsalView, plan: Plan, pace: Pace, screen: Screen, moment: Callable[[], float]) -> None:
+    def __init__(
+        self, view: RehearsalView, plan: Plan, pace: Pace, screen: Screen, moment: Callable[[], float]
+    ) -> None:
         self.feed: Feed | None = None
         self.view = view
         self._plan = plan

@@ -21,7 +21,7 @@ from console.rehearsing.passes.order import DuePass, Step, needs_drafter, survey
 from console.rehearsing.passes.pace import Pace
 from console.rehearsing.passes.telling import Telling
 from console.rehearsing.plans.checking import check_engine
-from console.rehearsing.plans.drawing import draw
+from console.rehearsing.plans.drawing import draw, trace_notes
 from console.rehearsing.terms import Terms
 from console.traffic.client import Server
 from console.traffic.speed import NotMeasured, measured_scale
@@ -29,7 +29,7 @@ from engine.records import PolicyMode
 from store.operating_map.fingerprint import Fingerprint, differences
 from store.rehearsal.plan import PROPOSED, Plan
 from store.rehearsal.proposing import propose
-from store.rehearsal.records import Rehearsal
+from store.rehearsal.records import DrawnRequest, Rehearsal
 
 TRIES: Final = 2
 """For a pass: one that was spoilt is made again once."""
@@ -57,9 +57,7 @@ class Beginning(NamedTuple):
 class Whole:
     """`beginning` is heeded only where the folder holds no rehearsal yet."""
 
-    def __init__(
-        self, host: Host, folder: RehearsalFolder, beginning: Beginning, telling: Telling, pace: Pace
-    ) -> None:
+    def __init__(self, host: Host, folder: RehearsalFolder, beginning: Beginning, telling: Telling, pace: Pace) -> None:
         self._host = host
         self._folder = folder
         self._beginning = beginning
@@ -126,7 +124,8 @@ class Whole:
         )  # fmt: skip
         rehearsal = Rehearsal(
             id=self._folder.id, plan=plan, host=self._host.kind, started=time.time(), scale=await self._scale(served),
-            fingerprint=fingerprint, prefix=self._host.prefix, notes=self._beginning.notes,
+            fingerprint=fingerprint, prefix=self._host.prefix,
+            notes=[*self._beginning.notes, *trace_notes(plan, fingerprint.max_model_len)],
         )  # fmt: skip
         self._folder.keep(rehearsal)
         return rehearsal
@@ -173,7 +172,7 @@ class Whole:
         for number in range(TRIES):
             served = await self._bring(needs_drafter(due))
             began = time.monotonic()
-            place = self._folder.begin(due, lambda: draw(rehearsal.plan, due.repeat, rehearsal.scale))
+            place = self._folder.begin(due, lambda: self._drawn(due, rehearsal))
             try:
                 made = await one_pass(served, due, place, setting)
             except Spoilt as error:
@@ -187,6 +186,9 @@ class Whole:
                 self._telling.say(f"pass {due.number}: {made.others} requests of other clients ran meanwhile")
             return
         raise Stopped(f"pass {due.number} (arm {due.arm}, repeat {due.repeat}) was spoilt {TRIES} times: {spoilt}")
+
+    def _drawn(self, due: DuePass, rehearsal: Rehearsal) -> list[DrawnRequest]:
+        return draw(rehearsal.plan, due.repeat, rehearsal.scale, rehearsal.fingerprint.max_model_len)
 
     async def _proposed(self, rehearsal: Rehearsal) -> Rehearsal:
         """With the schedule that follows from the survey, once that is over."""
