@@ -75,7 +75,8 @@ def _text(path: Path) -> Iterator[str]:
     number = 0
     try:
         with _opened(path) as file:
-            for number, line in enumerate(file, 1):  # noqa: B007  # told below
+            for line in file:
+                number += 1
                 yield line
     except UnicodeDecodeError as error:
         raise PlanError(

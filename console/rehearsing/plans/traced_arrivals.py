@@ -58,8 +58,8 @@ def stretch(plan: Plan, trace: PublicTrace, max_model_len: int | None) -> Stretc
         arrivals.append(Arrival(at, phase_at(plan.phases, at), lengths))
         if len(arrivals) > MOST_REQUESTS:
             raise PlanError(
-                f"{named(trace.file)}: more than {MOST_REQUESTS:,} requests in {plan.seconds:g} s; lower speed, or take "
-                "fewer seconds"
+                f"{named(trace.file)}: more than {MOST_REQUESTS:,} requests in {plan.seconds:g} s; lower speed or "
+                "seconds"
             )
     if not arrivals:
         raise PlanError(f"{named(trace.file)}: no request of it falls into the plan's {plan.seconds:g} s; raise speed")

@@ -60,8 +60,12 @@ def _check_workload(where: str, one: Mix, traced: bool) -> None:
         prompts = prompt_set(one.prompts)
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from error
-    if not one.max_tokens and not traced and any(prompt.max_tokens is None for prompt in prompts):
-        raise PlanError(f"{where}: max_tokens is missing, and not every prompt has its own, e.g. max_tokens = 128")
+    bare = sum(prompt.max_tokens is None for prompt in prompts)
+    if bare and not one.max_tokens and not traced:
+        raise PlanError(
+            f"{where}: max_tokens is missing, e.g. max_tokens = 128; {bare:,} of {len(prompts):,} prompts have none of "
+            "their own"
+        )
 
 
 def _check_deadline(where: str, deadline: Deadline) -> None:
