@@ -10,16 +10,20 @@ import duckdb
 from engine.records import CAUSES, LIMITS, Lane
 from store.sql import only_row
 
-_SEQUENCES: Final = """WITH cut AS (
-  SELECT id, engine_run, ts, workload, disable_speculation, lane, request,
-    regexp_replace(regexp_replace(request, '^[0-9]+_', ''), '-[0-9a-f]{8}$', '') AS numbered,
+ASKED: Final = """(WITH cut AS (
+  SELECT *, regexp_replace(regexp_replace(request, '^[0-9]+_', ''), '-[0-9a-f]{8}$', '') AS numbered,
     CASE WHEN starts_with(numbered, 'cmpl-') THEN regexp_replace(numbered, '-[0-9]+$', '') ELSE numbered END AS answered
   FROM sequences WHERE request IS NOT NULL)
-SELECT cut.id, cut.ts, request, answered, engine, workload, disable_speculation, lane
-FROM cut JOIN engines e ON engine_run = e.id
-WHERE request IN (SELECT unnest($asked)) OR answered IN (SELECT unnest($asked)) ORDER BY cut.id"""
-"""The client's id is in vLLM's own: a completion's prompts are numbered behind it (`cmpl-ID-0`), the choices of a
+SELECT *, CASE WHEN request IN (SELECT unnest($asked)) THEN request ELSE answered END AS asked_as
+FROM cut
+WHERE request IN (SELECT unnest($asked)) OR answered IN (SELECT unnest($asked)))"""
+"""The sequences of the requests `$asked`, by client's ids or by vLLM's, each with `asked_as`, that id.
+
+The client's id is in vLLM's own: a completion's prompts are numbered behind it (`cmpl-ID-0`), the choices of a
 prompt before it (`1_cmpl-ID-0`), and eight random characters follow unless that is switched off."""
+
+_SEQUENCES: Final = f"""SELECT asked.id, asked.ts, asked_as, engine, workload, disable_speculation, lane
+FROM {ASKED} asked JOIN engines e ON engine_run = e.id ORDER BY asked.id"""
 
 _STEPS: Final = """SELECT sequence, number, k_asked, limit_term, drafted, accepted, emitted, cause
 FROM rows JOIN steps ON rows.step = steps.id
@@ -54,8 +58,8 @@ class RequestSteps(NamedTuple):
 
 def request_steps(connection: duckdb.DuckDBPyConnection, requests: Iterable[str]) -> list[RequestSteps]:
     """The stored sequences of `requests`, which are ids as clients see them or as vLLM has them; by arrival."""
-    asked = dict.fromkeys(requests)
-    sequences = connection.execute(_SEQUENCES, {"asked": list(asked)}).fetchall()
+    asked = list(dict.fromkeys(requests))
+    sequences = connection.execute(_SEQUENCES, {"asked": asked}).fetchall()
     if not sequences:
         return []
     steps: dict[int, list[RequestStep]] = {number: [] for number, *_ in sequences}
@@ -65,6 +69,6 @@ def request_steps(connection: duckdb.DuckDBPyConnection, requests: Iterable[str]
     ).fetchall():
         steps[sequence].append(RequestStep(step, k_asked, LIMITS[limit], drafted, accepted, emitted, CAUSES[cause]))
     return [
-        RequestSteps(request if request in asked else answered, engine, workload, hinted, lane, steps[number])
-        for number, _, request, answered, engine, workload, hinted, lane in sequences
+        RequestSteps(name, engine, workload, hinted, lane, steps[number])
+        for number, _, name, engine, workload, hinted, lane in sequences
     ]

@@ -12,9 +12,9 @@ import zmq.asyncio
 
 from console.feed.messages import Snapshot
 from console.feed.server import FeedServer
+from console.parent import when_parent_is_gone
 from console.replaying.endpoints import endpoints
 from console.replaying.opened import Opened, opened
-from console.replaying.parent import when_parent_is_gone
 from console.replaying.player import PICTURE_SECONDS, NothingYet, Player
 from engine.sockets import Sockets
 from store.database import StoreError

@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx
 import msgspec
 
+from console.refusals import said_in_event, said_in_refusal
 from console.traffic.plan import Planned
 
 _TIMEOUT: Final = httpx.Timeout(None, connect=5.0, pool=5.0)
@@ -85,7 +86,8 @@ class Server:
                 elif data and not complete:
                     event = json.loads(data)
                     if "error" in event:
-                        return _error_event(event["error"], tokens)
+                        detail = said_in_event(event["error"])
+                        return Outcome(output_tokens=tokens, error="error event", detail=detail)
                     if event.get("usage"):
                         tokens = int(event["usage"]["completion_tokens"])
         if complete:
@@ -113,19 +115,10 @@ def _unreachable(error: httpx.HTTPError) -> Outcome:
 
 
 def _refused(status: int, headers: httpx.Headers, content: bytes) -> Outcome:
-    try:
-        detail = str(json.loads(content)["error"]["message"])
-    except (ValueError, LookupError, TypeError):
-        detail = content[:200].decode(errors="replace")
     wait = headers.get("retry-after", "")
     return Outcome(
         error=f"http {status}",
-        detail=detail,
+        detail=said_in_refusal(content),
         server_down=status in (429, 502, 503),
         retry_after=float(wait) if wait.isascii() and wait.isdigit() else None,
     )
-
-
-def _error_event(error: Any, tokens: int) -> Outcome:
-    message = error.get("message", "") if isinstance(error, dict) else error
-    return Outcome(output_tokens=tokens, error="error event", detail=str(message))

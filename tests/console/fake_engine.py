@@ -1,4 +1,4 @@
-"""A stand-in for vLLM's API server on a unix socket, for tests that are about the proxy or about the traffic.
+"""A stand-in for vLLM's API server on a unix socket or a port, for tests that are about the proxy or about the traffic.
 
 It is a fake on purpose: such tests need an engine that sends exactly these bytes, waits for the test between two of
 them, or dies in the middle. The real engine is driven by the end-to-end tests.
@@ -84,6 +84,27 @@ Handler = Callable[[Call], Awaitable[None]]
 @contextlib.asynccontextmanager
 async def fake_engine(path: Path, handler: Handler) -> AsyncIterator[None]:
     """Serve `handler` on the unix socket `path`; the connection closes when it returns."""
+    async with _served(handler, lambda serve: asyncio.start_unix_server(serve, path, limit=2**20)):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def fake_server(handler: Handler) -> AsyncIterator[str]:
+    """The same on a loopback port of its own; gives its URL."""
+    async with _served(handler, lambda serve: asyncio.start_server(serve, "127.0.0.1", limit=2**20)) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def _served(
+    handler: Handler, listen: Callable[[Serve], Awaitable[asyncio.Server]]
+) -> AsyncIterator[asyncio.Server]:
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -99,15 +120,14 @@ async def fake_engine(path: Path, handler: Handler) -> AsyncIterator[None]:
             tasks.discard(task)
             writer.close()
 
-    server = await asyncio.start_unix_server(serve, path, limit=2**20)
+    server = await listen(serve)
     try:
-        yield
+        yield server
     finally:
         server.close()
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

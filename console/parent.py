@@ -1,4 +1,4 @@
-"""A replay ends with whoever started it, however that ended: its standard input is then at its end."""
+"""A child process ends with whoever started it, however that ended: its standard input is then at its end."""
 
 from __future__ import annotations
 

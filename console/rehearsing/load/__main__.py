@@ -1,0 +1,7 @@
+"""`python -m console.rehearsing.load`."""
+
+import sys
+
+from console.rehearsing.load.command import main
+
+sys.exit(main())
