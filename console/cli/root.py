@@ -21,6 +21,7 @@ COMMANDS = {
         "console.cli.rehearse", "rehearse", "Traffic that tries draft lengths, and the operating map that comes of it."
     ),
     "drill": Lazy("console.cli.drill", "drill", "Force each way out on a live station, and certify that it works."),
+    "map": Lazy("console.cli.map", "map_", "Under which load which K helps: the operating map; export, diff."),
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),
     "compare": Lazy("console.cli.compare", "compare", "Two windows or two records side by side, per bucket."),
     "alerts": Lazy("console.cli.alerts", "alerts", "What the judge found in the station, a store or a trace."),

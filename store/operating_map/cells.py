@@ -46,9 +46,8 @@ class Measured(NamedTuple):
         return sorted((arm for arm in self.arms.arms if _no_less(self.arms.ratio(top, arm))), key=drafts)
 
     def decided(self) -> bool:
-        """Whether it is clear if drafting helps there: not where an arm that drafts and one that doesn't are as good."""
-        least = drafts(min(self.arms.arms, key=drafts))
-        idle = max(0, least)
+        """Whether it is clear if drafting helps there: not where an arm that drafts is as good as one that doesn't."""
+        idle = max(0, drafts(min(self.arms.arms, key=drafts)))
         found = {drafts(arm) > idle for arm in self.as_good()}
         return len(found) == 1
 
@@ -63,14 +62,14 @@ def _no_less(gain: Ratio) -> bool:
 def measure(
     pooled: Pooled, arms: Sequence[str], load: Load, workload: str | None, tokens: Mapping[str, float]
 ) -> Measured | None:
-    """None where fewer than one arm was measured.
+    """None where fewer than two arms were measured: one alone can be the slowest, and there for that reason.
 
     Args:
         tokens: share of the mix's tokens that each workload makes.
     """
     steps = {arm: pooled.steps(arm, load, workload) for arm in arms}
     enough = [arm for arm in arms if steps[arm] >= FEWEST_STEPS]
-    if not enough:
+    if len(enough) < 2:
         return None
     against = max(enough, key=lambda arm: steps[arm])
     if workload is None:
@@ -79,7 +78,7 @@ def measure(
         found = _ratios(pooled, enough, against, load, workload)
     kept = [arm for arm in enough if any(name == arm for name, _ in found)]
     rates = {arm: rate for arm in kept if (rate := _rate(pooled, arm, load, workload, tokens)) is not None}
-    if not rates:
+    if len(rates) < 2:
         return None
     found = {key: ratio for key, ratio in found.items() if key[0] in rates}
     return Measured(

@@ -65,11 +65,14 @@ def map_of(rehearsal: Rehearsal, passes: Sequence[PassRead]) -> OperatingMap:
 
 
 def proposed(pooled: Pooled, arms: Sequence[str], columns: Sequence[Load], shares: dict[str, float]) -> Schedule | None:
-    """The schedule from what was measured of the mix. Where K = 0 was not, an engine without speculation stands for it."""
+    """The schedule from what was measured of the mix. An engine without speculation stands for K = 0 where that was
+    not."""
     executable = [arm for arm in arms if fixed_k(arm) is not None]
     if not any(fixed_k(arm) == 0 for arm in executable):
         executable = list(arms)
-    return schedule([measure(pooled, executable, load, None, shares) for load in columns], columns)
+    cells = [measure(pooled, executable, load, None, shares) for load in columns]
+    least = min(executable, key=drafts)
+    return schedule([cell if cell is not None and least in cell.rates else None for cell in cells], columns)
 
 
 def strata_of(passes: Iterable[PassRead]) -> Iterator[ArmStrata]:
@@ -101,7 +104,7 @@ def map_cell(workload: str | None, load: Load, found: Measured | None, baseline:
         workload=workload,
         first=first,
         last=last,
-        state="measured" if found.decided() and len(arms) > 1 else "no_difference",
+        state="measured" if found.decided() else "no_difference",
         best=best.arm,
         k=best.k,
         gain=best.gain,

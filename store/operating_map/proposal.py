@@ -10,7 +10,7 @@ from store.operating_map.loads import Load
 from store.rehearsal.arm_passes import drafts
 
 REGRET: Final = 1.05
-"""Where noise hides which arm is best, none is taken that showed a larger loss than this against the top one."""
+"""Where noise hides which arm is best, none is taken over which the top one showed more than this."""
 
 Schedule = list[tuple[int, int, int]]
 
@@ -20,12 +20,14 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
     measured.
 
     Args:
-        cells: of the mix, one for each column, of arms that a schedule can execute; None where it was not measured.
+        cells: of the mix, one for each column, of arms that a schedule can execute; None where it was not measured, or
+            the arm that drafts least was not: the others may be there because they are slow.
 
-    Where it is clear whether drafting helps, the least that is as good as the best. Where it is not, the K of the
+    Where it is clear whether drafting helps, the least K that is as good as the best. Where it is not, the K of the
     nearest cell below or above where it is, if that is as good here, too (of two the lower); else the least that is as
-    good. A cell that was not measured takes the lower K of its neighbours: never more than was measured to help with
-    fewer sequences running, nor more than helps with more of them.
+    good. What showed a loss of `REGRET` is not as good, though noise may hide it. A cell that was not measured takes
+    the lower K of its neighbours: never more than was measured to help with fewer sequences running, nor more than
+    helps with more of them.
     """
     clear = [_least(cell) if cell is not None and cell.decided() else None for cell in cells]
     chosen = [
@@ -39,14 +41,17 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
 
 
 def _least(cell: Measured) -> int:
-    return min(max(0, drafts(arm)) for arm in cell.as_good())
+    return min(_good(cell))
 
 
 def _unclear(cell: Measured, beside: list[int]) -> int:
+    good = _good(cell)
+    return min([k for k in beside if k in good] or good)
+
+
+def _good(cell: Measured) -> set[int]:
     top = cell.top()
-    good = {max(0, drafts(arm)) for arm in cell.as_good() if arm == top or cell.arms.ratio(top, arm).value < REGRET}
-    fitting = [k for k in beside if k in good]
-    return min(fitting or good)
+    return {max(0, drafts(arm)) for arm in cell.as_good() if cell.arms.ratio(top, arm).value < REGRET}
 
 
 def _beside(chosen: Sequence[int | None], place: int) -> list[int]:

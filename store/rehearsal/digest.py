@@ -9,7 +9,7 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
-from store.counts import Bools, Joint, SequenceTotals
+from store.counts import Bools, Ints, Joint, SequenceTotals
 from store.operating_map.strata import Stratum
 from store.rehearsal.first_steps import first_scheduled
 from store.rehearsal.pass_rows import PassRows, read_rows
@@ -43,6 +43,8 @@ class PassDigest(NamedTuple):
     parts: dict[tuple[int | None, str | None], StepPart]
     """By phase and workload, where there were steps."""
     strata: tuple[Stratum, ...]
+    loads: dict[int | None, dict[int, tuple[float, float]]]
+    """By phase (None: the whole pass) and running sequences: tokens committed, seconds of the steps."""
     paces: dict[int, Pace]
     """By running sequences."""
     waiting: dict[str, float]
@@ -59,14 +61,16 @@ def digest(
     """`connection`: the pass's trace in a store. Steps of other engines and from before the pass are left out."""
     names = [mix.name for mix in plan.mix]
     rows = read_rows(connection, made, [prefix + name for name in names])
+    lengths = [phase.seconds for phase in plan.phases]
     (lost,) = only_row(
         connection,
         "SELECT coalesce(sum(frames_lost), 0) FROM gaps WHERE ts > ? AND ts <= ?",
         [made.start, made.end],
     )
     return PassDigest(
-        parts=dict(_parts(rows, names, [phase.seconds for phase in plan.phases])),
+        parts=dict(_parts(rows, names, lengths)),
         strata=tuple(_strata(rows, names)),
+        loads=_loads(rows, lengths),
         paces=_paces(rows),
         waiting=_waiting(connection, outcomes, made.start),
         others=float((rows.workload < 0).mean()) if len(rows.workload) else 0.0,
@@ -86,8 +90,7 @@ def _waiting(connection: duckdb.DuckDBPyConnection, outcomes: Sequence[Outcome],
 def _parts(
     rows: PassRows, names: list[str], lengths: list[float]
 ) -> Iterator[tuple[tuple[int | None, str | None], StepPart]]:
-    ends = np.array(list(accumulate(lengths)))
-    of_step = np.searchsorted(ends, rows.step_at, side="left")
+    of_step = _phases(rows, lengths)
     of_row = of_step[rows.step]
     for phase in (None, *range(len(lengths))):
         steps = np.ones(len(of_step), dtype=bool) if phase is None else of_step == phase
@@ -99,6 +102,25 @@ def _parts(
             )
             if part is not None:
                 yield (phase, name), part
+
+
+def _phases(rows: PassRows, lengths: list[float]) -> Ints:
+    """The phase in which each step ended; after the last one, their number."""
+    return np.searchsorted(np.array(list(accumulate(lengths))), rows.step_at, side="left").astype(np.int64)
+
+
+def _loads(rows: PassRows, lengths: list[float]) -> dict[int | None, dict[int, tuple[float, float]]]:
+    of_step = _phases(rows, lengths)
+    tokens = np.bincount(rows.step, weights=rows.emitted, minlength=len(of_step))
+    found: dict[int | None, dict[int, tuple[float, float]]] = {}
+    for phase in (None, *range(len(lengths))):
+        inside = np.ones(len(of_step), dtype=bool) if phase is None else of_step == phase
+        found[phase] = {
+            int(load): (float(tokens[here].sum()), float(rows.step_seconds[here].sum()))
+            for load in np.unique(rows.step_running[inside]).tolist()
+            if (here := inside & (rows.step_running == load)).any()
+        }
+    return found
 
 
 def _holding(rows: PassRows, where: Bools) -> Bools:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from engine.intervals import geometric_mean
+from store.operating_map.pairing import rate_ratio
 from store.rehearsal.arm_passes import ArmPasses
 from store.rehearsal.estimates import of_ratios, paired
 from store.rehearsal.parts import speedups
@@ -53,10 +54,21 @@ def _held(arm: ArmPasses, fixed: Mapping[str, ArmPasses], survey: int, phase: in
         best=best,
         against_best=ratio,
         e2e=of_ratios(e2e),
+        equal_load=of_ratios(_at_equal_load(arm, fixed[best], survey, phase)),
         holds=holds(ratio),
         worst=worst if worst != best else None,
         against_worst=paired(mine, busy[worst]) if worst != best else None,
     )
+
+
+def _at_equal_load(arm: ArmPasses, best: ArmPasses, survey: int, phase: int | None) -> dict[int, float]:
+    found = {}
+    for repeat, one in arm.repeats.items():
+        if repeat > survey and repeat in best.repeats:
+            ratio = rate_ratio(one.digest.loads.get(phase, {}), best.repeats[repeat].digest.loads.get(phase, {}))
+            if ratio is not None:
+                found[repeat] = ratio
+    return found
 
 
 def holds(ratio: Estimate) -> bool | None:

@@ -135,8 +135,11 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     against_best: Estimate
     e2e: Estimate | None
     """Equal-arrival speedup over the best fixed arm."""
+    equal_load: Estimate | None
+    """Tokens/s over the best fixed arm's with as many sequences running: what `against_best` is without the difference
+    in load, which a slower arm makes for itself and hands on to the next phase."""
     holds: bool | None
-    """Whether the ratio is at least 0.93 and its interval reaches 0.97; None where one repeat promises nothing."""
+    """Whether `against_best` is at least 0.93 and its interval reaches 0.97; None where one repeat promises nothing."""
     worst: str | None = None
     against_worst: Estimate | None = None
 
