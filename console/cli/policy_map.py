@@ -37,7 +37,7 @@ def from_map(force: bool, why: str | None) -> FromMap:
         raise BadInput(str(error)) from error
     assert answer.map is not None
     if answer.engine is None:
-        say("no engine serves now: whether the map is of the one that starts next will show in `specdeck status`")
+        say("no engine serves now: alert `map_stale` will tell if the map is not of the one that starts next")
     for difference in answer.stale:
         say(f"forced, though not as it was when the map was made: {difference}")
     return FromMap(policy, f"{reason(answer.map)}: {why}" if why else reason(answer.map))
