@@ -12,7 +12,6 @@ from console.cli.outcomes import CHECK_FAILED, BadInput, say
 
 if TYPE_CHECKING:
     from console.cli.rehearse_choice import Asked
-    from console.cli.rehearse_report import Reported
     from store.rehearsal.records import FallbackVerdict
 
 _LATEST: Final = "latest"
@@ -116,28 +115,28 @@ def _asked(ctx: click.Context, plan: str | None, given: dict[str, Any]) -> Asked
 def _rehearse(ctx: click.Context, asked: Asked, given: dict[str, Any], as_json: bool) -> None:
     from pathlib import Path
 
-    from console.cli.rehearse_report import keep_in_store
+    from console.cli.rehearse_report import checked_out, keep_in_store, show
     from console.cli.rehearse_run import run
     from engine.places import data_dir
 
-    out = _checked_out(given["out"])
+    out = checked_out(given["out"])
     store = Path(given["store"]).absolute() if given["store"] else data_dir() / "specdeck.duckdb"
     if not store.parent.is_dir():
         raise BadInput(f"--store {store}: there is no folder {store.parent}")
     ended = run(asked)
     if ended.own:
         keep_in_store(store, ended.reported.map)
-    _print(ended.reported, out, as_json)
+    show(ended.reported, out, as_json)
     say(f"everything is in {ended.folder.path}")
     _exit_by_fallback(ctx, ended.folder.rehearsal().fallback)
 
 
 def _report_again(ctx: click.Context, given: dict[str, Any], as_json: bool) -> None:
     from console.cli.rehearse_choice import rehearsals
-    from console.cli.rehearse_report import report
+    from console.cli.rehearse_report import checked_out, report, show
     from console.rehearsing.passes.folder import FolderError, find
 
-    out = _checked_out(given["out"])
+    out = checked_out(given["out"])
     try:
         folder = find(rehearsals(), given["again"])
         rehearsal = folder.rehearsal()
@@ -145,30 +144,8 @@ def _report_again(ctx: click.Context, given: dict[str, Any], as_json: bool) -> N
         raise BadInput(str(error)) from error
     if rehearsal.ended is None:
         say(f"{folder.id} did not come to its end: this is of the passes that did (--resume {folder.id} goes on)")
-    _print(report(folder.path), out, as_json)
+    show(report(folder.path), out, as_json)
     _exit_by_fallback(ctx, rehearsal.fallback)
-
-
-def _checked_out(out: str | None) -> str | None:
-    """Refused now rather than after an hour. Raises BadInput."""
-    from pathlib import Path
-
-    if out is not None and not Path(out).absolute().parent.is_dir():
-        raise BadInput(f"--out {out}: there is no folder {Path(out).absolute().parent}")
-    return out
-
-
-def _print(reported: Reported, out: str | None, as_json: bool) -> None:
-    from console.cli.rehearse_text import markdown, table
-
-    if out is not None:
-        from pathlib import Path
-
-        from console.cli.rehearse_report import write_text
-
-        write_text(Path(out), markdown(reported.result, reported.map))
-        say(f"report: {out}")
-    _echo(reported) if as_json else click.echo("\n".join(table(reported.result, reported.map)))
 
 
 def _exit_by_fallback(ctx: click.Context, verdict: FallbackVerdict | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import click
 import msgspec
 
 from console.cli.outcomes import BadInput, say
@@ -47,6 +48,27 @@ def report(folder: Path) -> Reported:
 
 def write_text(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+
+
+def checked_out(out: str | None) -> Path | None:
+    """Where the Markdown goes: refused now rather than after an hour. Raises BadInput."""
+    if out is None:
+        return None
+    path = Path(out).absolute()
+    if not path.parent.is_dir():
+        raise BadInput(f"--out {out}: there is no folder {path.parent}")
+    return path
+
+
+def show(reported: Reported, out: Path | None, as_json: bool) -> None:
+    """On stdout, and as Markdown where that is asked for."""
+    from console.cli.rehearse_text import markdown, table
+
+    if out is not None:
+        write_text(out, markdown(reported.result, reported.map))
+        say(f"report: {out}")
+    text = msgspec.json.encode(reported).decode() if as_json else "\n".join(table(reported.result, reported.map))
+    click.echo(text)
 
 
 def keep_in_store(path: Path, map: OperatingMap) -> None:

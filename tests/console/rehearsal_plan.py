@@ -43,6 +43,6 @@ def write_plan(folder: Path, *arms: str, repeats: int = 1, fallback_test: bool =
             repeats=repeats,
             seconds=seconds,
             fallback_test=str(fallback_test).lower(),
-        )  # fmt: skip
+        )
     )
     return path

@@ -41,4 +41,17 @@ def _verdict(result: FallbackTest) -> FallbackVerdict:
         steps=result.steps,
         acceptance_before=result.acceptance_before,
         acceptance_after=result.acceptance_after,
+        prompts=result.prompts,
+        draft_steps=(result.draft_steps_before, result.draft_steps_after),
     )
+
+
+def said(verdict: FallbackVerdict) -> str:
+    """One line."""
+    if not verdict.passed:
+        return f"fallback test FAILED: {verdict.failures[0]}"
+    if verdict.acceptance_before is None or verdict.acceptance_after is None:
+        return "fallback test passed; nothing was drafted by which acceptance could be compared"
+    n = " and ".join(map(str, verdict.draft_steps))
+    rates = f"{verdict.acceptance_before:.2f} before and {verdict.acceptance_after:.2f} after"
+    return f"fallback test passed: acceptance of the same {verdict.prompts} prompts {rates} (n {n} draft steps)"

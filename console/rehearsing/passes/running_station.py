@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -15,6 +17,10 @@ from store.rehearsal.plan import ADAPTIVE, Plan, fixed_k
 
 _AUTOMATIC: Final = frozenset({"adaptive", "station"})
 """Who changes the policy by itself, also under a loan."""
+
+
+_RESTART_SECONDS: Final = 300.0
+_LOOK_SECONDS: Final = 0.5
 
 
 class RunningStation:
@@ -35,14 +41,26 @@ class RunningStation:
             raise HostFailed("the station's engine has a drafter: the arm `without` needs an engine of its own")
         if not self._looked:
             await end_left_loan(self._feed, tell)
-            self._looked = True
-        try:
-            found = await find(self._feed)
-        except NothingToTry as error:
-            raise HostFailed(str(error)) from error
+        found = await self._found(tell)
         if hindrances := in_the_way(found, self._plan, self.prefix):
             raise HostFailed("; ".join(hindrances))
         return Served(self._feed, found.url, self._api_key, found.engine)
+
+    async def _found(self, tell: Callable[[str], None]) -> Found:
+        """In the middle of a rehearsal an engine that is just starting anew is waited for."""
+        until = time.monotonic() + (_RESTART_SECONDS if self._looked else 0.0)
+        self._looked = True
+        waits = False
+        while True:
+            try:
+                return await find(self._feed)
+            except NothingToTry as error:
+                if time.monotonic() >= until:
+                    raise HostFailed(str(error)) from error
+                if not waits:
+                    tell(f"{error}: waiting for it")
+                waits = True
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def leave(self) -> None:
         """Nothing: it was there before."""

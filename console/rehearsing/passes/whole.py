@@ -12,20 +12,18 @@ from msgspec.structs import replace
 from console.feed.client import FeedError
 from console.feed.protocol import FingerprintParams
 from console.rehearsing.found import NothingToTry
-from console.rehearsing.loan import Loan, LoanRefused
-from console.rehearsing.passes.fallback_phase import NotTestable, fallback_phase
+from console.rehearsing.loan import LoanRefused
+from console.rehearsing.passes.fallback_phase import NotTestable, fallback_phase, said
 from console.rehearsing.passes.folder import RehearsalFolder
 from console.rehearsing.passes.host import Host, HostFailed, Served
 from console.rehearsing.passes.one_pass import Setting, Spoilt, one_pass
 from console.rehearsing.passes.order import DuePass, Step, needs_drafter, surveyed, to_do
 from console.rehearsing.passes.pace import Pace
+from console.rehearsing.passes.speed import fitted_scale, warmed_up
 from console.rehearsing.passes.telling import Telling
 from console.rehearsing.plans.checking import check_engine
 from console.rehearsing.plans.drawing import draw, trace_notes
-from console.rehearsing.terms import Terms
-from console.traffic.client import Server
-from console.traffic.speed import NotMeasured, measured_scale
-from engine.records import PolicyMode
+from console.traffic.speed import NotMeasured
 from store.operating_map.fingerprint import Fingerprint, differences
 from store.rehearsal.plan import PROPOSED, Plan
 from store.rehearsal.proposing import propose
@@ -36,7 +34,6 @@ TRIES: Final = 2
 
 NO_PROPOSAL: Final = "the survey gave no schedule: the arm `proposed` was left out"
 _NO_TEST: Final = "the fallback test was left out: "
-_AT_0: Final = PolicyMode(mode="static", k=0)
 
 
 class Refused(Exception):
@@ -75,10 +72,7 @@ class Whole:
             Stopped: it can't go on now.
         """
         try:
-            rehearsal = await self._begun(await self._bring(True))
-            while left := self._left(rehearsal):
-                rehearsal = await self._made(left, rehearsal)
-                rehearsal = await self._proposed(rehearsal)
+            rehearsal = await self._all_made()
         except (HostFailed, NothingToTry, LoanRefused, NotMeasured) as error:
             raise Stopped(str(error)) from error
         except FeedError as error:
@@ -86,6 +80,15 @@ class Whole:
         if rehearsal.ended is None:
             rehearsal = replace(rehearsal, ended=time.time())
             self._folder.keep(rehearsal)
+        return rehearsal
+
+    async def _all_made(self) -> Rehearsal:
+        if self._folder.begun() and not self._left(self._folder.rehearsal()):
+            return self._folder.rehearsal()  # only the report is missing, if anything: no engine is needed
+        rehearsal = await self._begun(await self._bring(True))
+        while left := self._left(rehearsal):
+            rehearsal = await self._made(left, rehearsal)
+            rehearsal = await self._proposed(rehearsal)
         return rehearsal
 
     def _left(self, rehearsal: Rehearsal) -> list[Step]:
@@ -101,7 +104,7 @@ class Whole:
         served = await self._host.bring(drafting, self._telling.say)
         self._telling.feed, self._drafting = served.feed, drafting
         if served.fresh:
-            await self._measured(served)
+            await warmed_up(served, self._host.prefix)
             self._pace.started(time.monotonic() - began)
         return served
 
@@ -116,36 +119,19 @@ class Whole:
                     "run it on the engine as it was"
                 )
             return await self._proposed(rehearsal)
-        plan = self._beginning.plan
-        engine = served.engine
+        plan, prefix = self._beginning.plan, self._host.prefix
         check_engine(
             plan, max_k=fingerprint.max_k, max_num_seqs=fingerprint.max_num_seqs,
-            max_model_len=fingerprint.max_model_len, drafts=bool(engine.max_k),
+            max_model_len=fingerprint.max_model_len, drafts=fingerprint.max_k > 0,
         )  # fmt: skip
+        scale = plan.scale or await fitted_scale(served, prefix, self._telling.say)
         rehearsal = Rehearsal(
-            id=self._folder.id, plan=plan, host=self._host.kind, started=time.time(), scale=await self._scale(served),
-            fingerprint=fingerprint, prefix=self._host.prefix,
+            id=self._folder.id, plan=plan, host=self._host.kind, started=time.time(), scale=scale,
+            fingerprint=fingerprint, prefix=prefix,
             notes=[*self._beginning.notes, *trace_notes(plan, fingerprint.max_model_len)],
         )  # fmt: skip
         self._folder.keep(rehearsal)
         return rehearsal
-
-    async def _scale(self, served: Served) -> float:
-        """As the plan has it, else the engine's speed at K = 0: no arm that drafts sets the load of all."""
-        if self._beginning.plan.scale is not None:
-            return self._beginning.plan.scale
-        self._telling.say("measuring the engine at K = 0, to which the rates are fitted")
-        async with Loan(served.feed, Terms(policy=_AT_0), "the rehearsal's load is fitted", self._telling.say):
-            scale = await self._measured(served)
-        self._telling.say(f"rates are multiplied by {scale:.2f}")
-        return scale
-
-    async def _measured(self, served: Served) -> float:
-        server = Server(f"{served.url}/v1", served.api_key)
-        try:
-            return await measured_scale(server, self._host.prefix)
-        finally:
-            await server.close()
 
     async def _made(self, left: list[Step], rehearsal: Rehearsal) -> Rehearsal:
         """The first of what is left."""
@@ -160,7 +146,7 @@ class Whole:
         except NotTestable as error:
             rehearsal = replace(rehearsal, notes=[*rehearsal.notes, f"{_NO_TEST}{error}"])
         else:
-            self._telling.say(f"fallback test {'passed' if verdict.passed else 'FAILED'}")
+            self._telling.say(said(verdict))
             rehearsal = replace(rehearsal, fallback=verdict)
         self._folder.keep(rehearsal)
         return rehearsal
