@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ def _least_fall(pairs: Sequence[float]) -> float | None:
         return -float(pairs[0]) - _ONE_PAIR_MARGIN
     from scipy.stats import t
 
-    spread = float(np.std(pairs, ddof=1)) / float(len(pairs)) ** 0.5
+    spread = float(np.std(pairs, ddof=1)) / sqrt(len(pairs))
     return -float(np.mean(pairs)) - float(t.ppf(0.975, len(pairs) - 1)) * spread
 
 
