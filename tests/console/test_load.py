@@ -4,6 +4,7 @@ intended moment, its own lag told apart."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from console.rehearsing.load import sending
+from console.rehearsing.load import exchange, sending
 from console.rehearsing.load.answer import Answer
 from console.rehearsing.load.files import OutcomeFile
 from console.rehearsing.load.sending import Sender
@@ -127,6 +128,18 @@ async def test_without_a_server_each_request_is_unreachable(tmp_path: Path) -> N
     summary, outcomes = await sent(every(0.01, 5), url, tmp_path / "outcomes")
     assert [outcome.error for outcome in outcomes] == ["unreachable"] * summary.requests == ["unreachable"] * 5
     assert outcomes[0].detail == "Connection refused"
+
+
+async def test_a_limit_of_our_own_machine_is_not_put_down_to_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_more(*arguments: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(exchange, "_connect", no_more)
+    async with fake_server(answer_whole) as url:
+        _, (only,) = await sent([drawn(0, 0.0)], url, tmp_path / "outcomes")
+    assert (only.error, only.detail) == ("own limit", "Too many open files")
 
 
 @given(cuts=st.sets(st.integers(1, len(b"".join(WHOLE)) - 1)), ends=st.sampled_from([b"\n", b"\r\n"]))
