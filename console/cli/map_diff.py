@@ -15,7 +15,7 @@ from engine.records import PolicyMode
 from engine.schedule import lookup, parse_schedule
 from store.operating_map.loads import shown
 from store.operating_map.records import CellArm, MapCell, OperatingMap
-from store.rehearsal.arm_passes import drafts
+from store.rehearsal.arms import drafts
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

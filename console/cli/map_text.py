@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from console.cli.figures_text import NONE, printable
-from console.cli.rehearse_text_words import WIDTH, bounds, in_blocks
+from console.cli.rehearse_text_words import WIDTH, bounds, filled, in_blocks
 from engine.schedule import lookup, parse_schedule
 from store.operating_map.loads import shown
 from store.operating_map.records import MapCell, OperatingMap
@@ -19,21 +18,19 @@ _NOT_MEASURED: Final = "·"
 
 
 def map_text(made: OperatingMap, stale: Sequence[str], width: int = WIDTH) -> list[str]:
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(made.ts))
+    when, of = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(made.ts)), made.fingerprint
     lines = [
         f"operating map {printable(made.id, 60)}, made {when}",
-        *_filled(f"plan {printable(made.plan)}, {repeats(made)}; gains are over {made.baseline}", width),
-        *_filled(
-            f"{printable(made.fingerprint.hardware, 200)}; {printable(made.fingerprint.model_version, 300)}", width
-        ),
+        *filled([f"plan {printable(made.plan)}, {repeats(made)}; gains are over {made.baseline}"], width),
+        *filled([f"{printable(of.hardware, 200)}; {printable(of.model_version, 300)}"], width),
         *stale_lines(stale, width),
         "",
         *in_blocks(*grid(made), width),
-        *(f"  {line}" for line in textwrap.wrap(legend(made), width - 2)),
+        *filled([legend(made)], width, "  "),
         "",
-        *schedule_lines(made),
-        *(line for one in cost_sentences(made) for line in _filled(one, width)),
-        *(line for note in made.notes for line in _filled(printable(note, 400), width)),
+        *filled(schedule_lines(made), width),
+        *filled(cost_sentences(made), width, "  "),
+        *filled((printable(note, 400) for note in made.notes), width),
     ]
     return lines
 
@@ -42,7 +39,7 @@ def stale_lines(stale: Sequence[str], width: int = WIDTH) -> list[str]:
     if not stale:
         return []
     said = "; ".join(printable(one, 300) for one in stale)
-    return _filled(f"STALE, it is of something else than what runs: {said}. Rehearse again: specdeck rehearse", width)
+    return filled([f"STALE, it is of something else than what runs: {said}. Rehearse again: specdeck rehearse"], width)
 
 
 def repeats(made: OperatingMap) -> str:
@@ -102,8 +99,4 @@ def cost_rows(made: OperatingMap) -> list[list[str]]:
 
 def cost_sentences(made: OperatingMap) -> Iterator[str]:
     for name, gain, best in cost_rows(made):
-        yield f"  {name}: {gain} under the schedule, {best} under what is best for it alone"
-
-
-def _filled(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+        yield f"{name}: {gain} under the schedule, {best} under what is best for it alone"

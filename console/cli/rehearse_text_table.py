@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from console.cli.figures_text import printable
 from console.cli.map_text import cost_sentences, grid, legend, schedule_lines
 from console.cli.rehearse_text_charts import gain_chart
 from console.cli.rehearse_text_rows import by_phase, fallback_sentences, fewer_repeats, held, tax_sentence, whole_pass
-from console.cli.rehearse_text_words import WIDTH, in_blocks, short_ratio
+from console.cli.rehearse_text_words import WIDTH, filled, in_blocks, short_ratio
 from store.operating_map.records import OperatingMap
 from store.rehearsal.result_records import RehearsalResult
 
@@ -34,12 +33,12 @@ def table(result: RehearsalResult, made: OperatingMap | None, width: int | None 
         chart = gain_chart(made, wide)
         lines += ["", *chart] if chart else []
         lines += ["", f"operating map, gains over {made.baseline}", *in_blocks(*grid(made), wide)]
-        lines += [f"  {line}" for line in textwrap.wrap(legend(made), wide - 2)]
-        lines += ["", *schedule_lines(made), *cost_sentences(made)]
+        lines += filled([legend(made)], wide, "  ")
+        lines += ["", *filled(schedule_lines(made), wide), *filled(cost_sentences(made), wide, "  ")]
     if result.holding:
         lines += ["", "against the fixed arms, chosen on the survey, compared on the other repeats"]
         lines += in_blocks(*held(result, short_ratio), wide)
-    lines += ["", *_filled(_closing(result, made), wide)]
+    lines += ["", *filled(_closing(result, made), wide)]
     return [line.rstrip() for line in lines]
 
 
@@ -58,7 +57,7 @@ def _columns(of: tuple[list[str], list[list[str]]]) -> tuple[list[str], list[lis
 def _head(result: RehearsalResult, width: int) -> list[str]:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(result.started))
     of = result.fingerprint
-    return _filled(
+    return filled(
         [
             f"rehearsal {printable(result.id, 60)}, plan {printable(result.plan.name)}, begun {when}",
             f"{printable(of.hardware, 200)}; {printable(of.model_version, 300)}",
@@ -81,11 +80,3 @@ def _closing(result: RehearsalResult, made: OperatingMap | None) -> Iterator[str
     yield from (f"warning: {printable(one, 400)}" for one in result.warnings)
     yield from (f"not known: {printable(one, 400)}" for one in result.unknown)
     yield from dict.fromkeys(printable(one, 400) for one in [*result.notes, *(made.notes if made is not None else [])])
-
-
-def _filled(paragraphs: Iterable[str], width: int) -> list[str]:
-    return [
-        line
-        for text in paragraphs
-        for line in textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -94,6 +95,17 @@ def aligned(header: Sequence[str], rows: Rows, *, indent: int = 2) -> list[str]:
             )
         ).rstrip()
         for row in (header, *rows)
+    ]
+
+
+def filled(paragraphs: Iterable[str], width: int, indent: str = "") -> list[str]:
+    """Each broken into lines, those after its first indented a little more."""
+    return [
+        line
+        for text in paragraphs
+        for line in textwrap.wrap(
+            text, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        )
     ]
 
 

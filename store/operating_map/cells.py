@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from store.operating_map.loads import Load
 from store.operating_map.pairing import Arms, Ratio, logs_of, mix_ratio, rate_ratio
 from store.operating_map.pooled import Pooled
-from store.rehearsal.arm_passes import drafts
+from store.rehearsal.arms import drafts
 
 FEWEST_STEPS: Final = 30
 """Steps, over all repeats, from which an arm counts as measured in a cell."""

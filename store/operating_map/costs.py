@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from engine.schedule import lookup, parse_schedule
 from store.operating_map.records import CellArm, MapCell, WorkloadCost
-from store.rehearsal.arm_passes import drafts
+from store.rehearsal.arms import drafts
 
 
 def workload_costs(

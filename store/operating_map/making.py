@@ -14,7 +14,7 @@ from store.operating_map.pooled import Pooled
 from store.operating_map.proposal import Schedule, schedule
 from store.operating_map.records import CellArm, MapCell, OperatingMap
 from store.operating_map.strata import ArmStrata
-from store.rehearsal.arm_passes import baseline_of, drafts
+from store.rehearsal.arms import baseline_of, drafts
 from store.rehearsal.plan import WITHOUT, Plan, fixed_k
 from store.rehearsal.reading import PassRead, RehearsalError, read_passes, read_rehearsal
 from store.rehearsal.records import Rehearsal

@@ -7,7 +7,7 @@ from typing import Final
 
 from store.operating_map.cells import Measured
 from store.operating_map.loads import Load
-from store.rehearsal.arm_passes import drafts
+from store.rehearsal.arms import drafts
 
 REGRET: Final = 1.05
 """Where noise hides which arm is best, none is taken over which the top one showed more than this."""

@@ -1,11 +1,10 @@
-"""The passes of a rehearsal by arm and repeat, and what they are held against."""
+"""The passes of a rehearsal by arm and repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from store.rehearsal.plan import WITHOUT, fixed_k
 from store.rehearsal.reading import PassRead
 from store.rehearsal.records import Outcome
 
@@ -44,16 +43,3 @@ def by_arm(passes: Sequence[PassRead], order: Sequence[str]) -> dict[str, ArmPas
     for one in sorted(passes, key=lambda one: one.made.repeat):
         found[one.made.arm].repeats[one.made.repeat] = one
     return {arm: passes for arm, passes in found.items() if passes.repeats}
-
-
-def baseline_of(arms: Sequence[str]) -> str | None:
-    """The best ordinary path: an engine without speculation where that was measured, else the fixed arm that drafts
-    least, K = 0 wherever it takes part. None where there is neither."""
-    fixed = sorted((arm for arm in arms if fixed_k(arm) is not None), key=lambda arm: fixed_k(arm) or 0)
-    return WITHOUT if WITHOUT in arms else fixed[0] if fixed else None
-
-
-def drafts(arm: str) -> int:
-    """Orders fixed arms by how much they draft: none at all before K = 0."""
-    k = fixed_k(arm)
-    return -1 if k is None else k

@@ -11,10 +11,10 @@ import numpy as np
 
 from store.counts import Bools, Ints, Joint, SequenceTotals
 from store.operating_map.strata import Stratum
-from store.rehearsal.first_steps import first_scheduled
 from store.rehearsal.pass_rows import PassRows, read_rows
 from store.rehearsal.plan import Plan
 from store.rehearsal.records import Outcome, Pass
+from store.rehearsal.waiting import waiting
 from store.sql import only_row
 
 
@@ -72,19 +72,10 @@ def digest(
         strata=tuple(_strata(rows, names)),
         loads=_loads(rows, lengths),
         paces=_paces(rows),
-        waiting=_waiting(connection, outcomes, made.start),
+        waiting=waiting(connection, outcomes, made.start),
         others=float((rows.workload < 0).mean()) if len(rows.workload) else 0.0,
         frames_lost=int(lost),
     )
-
-
-def _waiting(connection: duckdb.DuckDBPyConnection, outcomes: Sequence[Outcome], start: float) -> dict[str, float]:
-    began = first_scheduled(connection)
-    return {
-        one.id: max(0.0, began[one.request] - (start + one.at))
-        for one in outcomes
-        if one.request is not None and one.request in began
-    }
 
 
 def _parts(

@@ -7,7 +7,7 @@ from pathlib import Path
 from store.operating_map.loads import loads
 from store.operating_map.making import proposed, strata_of, token_shares
 from store.operating_map.pooled import Pooled
-from store.rehearsal.arm_passes import drafts
+from store.rehearsal.arms import drafts
 from store.rehearsal.plan import fixed_k
 from store.rehearsal.reading import read_passes, read_rehearsal
 

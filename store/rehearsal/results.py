@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from store.rehearsal.arm_passes import baseline_of, by_arm
+from store.rehearsal.arm_passes import by_arm
+from store.rehearsal.arms import baseline_of
 from store.rehearsal.doubts import unknown, warnings
 from store.rehearsal.holding import holding
 from store.rehearsal.parts import all_parts

@@ -24,7 +24,7 @@ MOST = 32
 
 QUIET = Phase(name="quiet", seconds=20.0, rate=0.4)
 BUSY = Phase(name="busy", seconds=30.0, rate=2.5)
-CODE = Mix(name="code", share=0.6, prompts="code", max_tokens=(40, 60), deadline=Deadline(e2e=6.0, ttft=1.0))
+CODE = Mix(name="code", share=0.6, prompts="code", max_tokens=(40, 60), deadline=Deadline(e2e=1.5, ttft=1.0))
 CHAT = Mix(name="chat", share=0.4, prompts="chat", max_tokens=(20, 30), deadline=Deadline(tpot=0.08))
 ACCEPTS = {"code": 0.85, "chat": 0.35}
 """Probability that the next draft token is accepted."""
@@ -123,14 +123,14 @@ def run(
         tokens = sum(1 + row.drafted for row in rows)
         ms = float(surface.ms(len(rows), tokens, k, sum(row.context for row in rows))) + 10.0 * len(fresh)
         seconds = ms / 1000 / speed * (1 + surface.noise * (noise.random() - 0.5))
-        now, number = now + seconds, number + 1
+        now, number = round(now + seconds, 6), number + 1  # records are of whole microseconds
         made.records.append(
             StepRecord(
                 "e0",
                 number,
                 number,
                 start + now,
-                seconds * 1000,
+                round(seconds * 1000, 3),
                 k,
                 k,
                 len(rows),
