@@ -10,7 +10,7 @@ from console.feed.protocol import RehearsalStart, RehearsalStop
 from console.feed.server import FeedError
 from console.picturing.action_names import REHEARSAL
 from console.station.policy_answer import controlled
-from console.station.rehearsals import Refused
+from console.station.rehearsal_process import Refused
 from engine.records import ControlRecord, EngineRecord
 
 if TYPE_CHECKING:

@@ -7,10 +7,7 @@ had said its last word.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import re
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -20,11 +17,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from console.feed.messages import RehearsalView
-from console.station.log_tail import last_words
+from console.station.rehearsal_process import Refused, check_plan, clear_away, how_it_ended, interrupt
 from engine import sessions
 from engine.process import ManagedProcess, ProcessError
-
-log = logging.getLogger(__name__)
 
 SILENT_SECONDS: Final = 30.0
 KEPT_SECONDS: Final = 600.0
@@ -33,13 +28,6 @@ LOOK_SECONDS: Final = 0.5
 END_SECONDS: Final = 20.0
 """For a rehearsal to give the policy back once it is interrupted."""
 OVER: Final = frozenset({"over", "stopped", "failed"})
-
-_BUILT_IN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
-_GRACE_SECONDS: Final = 5.0
-
-
-class Refused(Exception):
-    """It can't be done now, or not so: says why."""
 
 
 class Rehearsals:
@@ -87,7 +75,7 @@ class Rehearsals:
         self._check_alone()
         if (why := self._hindrance()) is not None:
             raise Refused(why)
-        _check_plan(plan)
+        check_plan(plan)
         env = dict(os.environ)
         if self._api_key:
             env["SPECDECK_API_KEY"] = self._api_key
@@ -108,6 +96,8 @@ class Rehearsals:
         before, going = self._view, self._view is not None and self._ended is None
         if going and before is not None and not _same(before, view):
             raise Refused(f"another rehearsal goes on: {_named(before)}; stop it first, or wait for its end")
+        if going and before is not None and view.pid is None:
+            view = replace(view, pid=before.pid)
         if before is None or not going or before.id != view.id:
             self._tell("rehearsal", f"{view.id} began, plan {view.plan}")
         self._show(view)
@@ -123,7 +113,7 @@ class Rehearsals:
             raise Refused(f"{id} does not go on: {_named(view)} does")
         if pid is None:
             raise Refused(f"{_named(view)} runs where this station can't reach it: interrupt it there")
-        _interrupt(pid)
+        interrupt(pid)
         self._view = replace(view, note="interrupted: it gives the policy back and ends")
         self._tell("rehearsal", f"{_named(view)} was interrupted")
         return self._view
@@ -138,12 +128,9 @@ class Rehearsals:
         process = self._process
         if process is not None and not process.alive():
             self._process = None
-            await self._clean_up(process)
+            await clear_away(process)
             if self._ended is None and self._view is not None and self._view.pid in (None, process.pid):
-                code = process.exit_code()
-                how = "" if code is None else f" with exit code {code}" if code >= 0 else f": {_signal(-code)}"
-                words = last_words(self._log, process.state.log_offset)
-                self._fail(f"it ended without a last word{how}: {words}")
+                self._fail(how_it_ended(process))
         self._watch_what_is_told()
 
     async def end(self) -> None:
@@ -152,11 +139,11 @@ class Rehearsals:
         if process is None or not process.alive():
             return
         self._tell("rehearsal", "the station stops: the rehearsal is interrupted and gives the policy back first")
-        _interrupt(process.pid)
+        interrupt(process.pid)
         deadline = self._clock() + END_SECONDS
         while process.alive() and self._clock() < deadline:
             await asyncio.sleep(0.1)
-        await self._clean_up(process)
+        await clear_away(process)
 
     def _watch_what_is_told(self) -> None:
         view, now = self._view, self._clock()
@@ -198,13 +185,6 @@ class Rehearsals:
         stat = None if pid is None else sessions.read_stat(pid)
         return pid if stat is not None and stat.start_ticks == self._ticks else None
 
-    async def _clean_up(self, process: ManagedProcess) -> None:
-        """End what it may have left: its load goes on sending otherwise."""
-        try:
-            await asyncio.to_thread(process.terminate_group, _GRACE_SECONDS)
-        except ProcessError as error:
-            log.warning("%s", error)
-
 
 def _same(before: RehearsalView, view: RehearsalView) -> bool:
     """Whether both are told by one rehearsal. One that was only just started has no id yet."""
@@ -213,26 +193,3 @@ def _same(before: RehearsalView, view: RehearsalView) -> bool:
 
 def _named(view: RehearsalView) -> str:
     return view.id or f"plan {view.plan}"
-
-
-def _check_plan(plan: str) -> None:
-    if _BUILT_IN.fullmatch(plan):
-        return
-    path = Path(plan)
-    if not path.is_absolute():
-        raise Refused(f"plan: {plan!r} is neither a name nor an absolute path; this station runs elsewhere")
-    if not path.is_file():
-        raise Refused(f"plan: there is no file {plan}")
-
-
-def _interrupt(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGINT)
-    except ProcessLookupError:
-        pass  # it has just ended
-    except PermissionError as error:
-        raise Refused(f"pid {pid} belongs to another user: interrupt it where it runs") from error
-
-
-def _signal(number: int) -> str:
-    return signal.Signals(number).name

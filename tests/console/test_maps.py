@@ -30,6 +30,7 @@ from console.feed.protocol import (
     RehearsalStop,
     ReplayAct,
 )
+from console.picturing.alert_views import judged
 from console.replaying.acts import replay_act
 from console.replaying.opened import opened
 from console.replaying.player import Player
@@ -39,6 +40,7 @@ from console.station.maps import Maps
 from console.station.recorder import open_recorder
 from engine.hardware import processor
 from engine.records import EngineRecord, PolicyMode, Record
+from store.judge.alerts import Alert
 from store.operating_map.fingerprint import Fingerprint
 from store.operating_map.keeping import control
 from store.operating_map.records import OperatingMap
@@ -103,6 +105,14 @@ def test_a_picture_compares_only_what_is_another_by_then(tmp_path: Path, monkeyp
 
 def test_where_no_map_was_made_none_is_shown(tmp_path: Path) -> None:
     assert held(tmp_path, kept=False).view(engine()) is None
+
+
+def test_its_alert_is_shown_from_the_judge_so_that_it_can_be_acknowledged() -> None:
+    fields: Any = {"engine": "e0", "bucket": None, "state": "firing", "pending_since": T0, "started": T0}
+    stale = Alert(id=3, kind="map_stale", severity="info", evidence={"map": "m", "differs": "runner: a"}, **fields)
+    (shown,) = judged([stale, Alert(id=4, kind="engine_down", severity="critical", **fields)])
+    assert (shown.id, shown.severity) == (3, "info")
+    assert "engine e0: the operating map m is of something else than what runs (runner: a) since" in shown.text
 
 
 async def test_the_machine_is_asked_once_and_only_where_the_engine_does_not_say(

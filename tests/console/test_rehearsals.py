@@ -17,7 +17,8 @@ import pytest
 
 from console.feed.messages import CalibrationView, RehearsalView, UnconfirmedView
 from console.station.rehearsal_acts import hindrance
-from console.station.rehearsals import KEPT_SECONDS, SILENT_SECONDS, Refused, Rehearsals
+from console.station.rehearsal_process import Refused
+from console.station.rehearsals import KEPT_SECONDS, SILENT_SECONDS, Rehearsals
 from engine.records import PolicyMode
 from tests.store.builders import engine
 
@@ -85,8 +86,8 @@ def test_one_that_is_started_here_is_shown_before_it_says_a_word_and_a_second_is
     for _ in range(2):
         with pytest.raises(Refused, match="goes on already: plan quick"):
             rehearsals.start("quick")
-    rehearsals.progress(progress(view.pid))
-    assert rehearsals.view() == progress(view.pid)
+    rehearsals.progress(progress(None))
+    assert rehearsals.view() == progress(view.pid), "its process is known"
     with pytest.raises(Refused, match="goes on already: r1"):
         rehearsals.start("quick")
 
@@ -202,7 +203,7 @@ def test_one_that_does_not_heed_the_end_of_the_station_is_ended(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("console.station.rehearsals.END_SECONDS", -1.0)
-    monkeypatch.setattr("console.station.rehearsals._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("console.station.rehearsal_process.GRACE_SECONDS", 0.1)
     rehearsals = watched.rehearsals(DEAF)
     pid = rehearsals.start("quick").pid
     assert pid is not None

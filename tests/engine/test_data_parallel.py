@@ -33,12 +33,13 @@ def test_vllm_drops_the_schedule_and_the_engine_says_what_was_asked_for(
         model=str(bundled_model), max_model_len=256, speculative_config=speculative, data_parallel_size=2
     ).create_engine_config()
     assert config.speculative_config.num_speculative_tokens_per_batch_size is None
-    for name in ("SPECDECK_ENGINE", "SPECDECK_DATA_PARALLEL_SIZE", "SPECDECK_SCHEDULE"):
+    for name in ("SPECDECK_ENGINE", "SPECDECK_DATA_PARALLEL_SIZE", "SPECDECK_SCHEDULE", "SPECDECK_HARDWARE"):
         monkeypatch.setenv(name, env[name])
     record = scheduler.engine_record(config)
     assert (record.configured, record.resolved.mode, record.resolved.k) == (ASKED, "static", 4)
     assert record.resolved.reason == "data parallel size 2: vLLM drops the schedule and drafts its maximum"
     assert (record.engine, record.data_parallel_size, record.batch_k) == ("e0", 2, "fixed")
+    assert record.hardware == env["SPECDECK_HARDWARE"] != ""
 
     config.parallel_config.data_parallel_index = 1  # as the process of the second rank begins
     config.parallel_config.reconfigure_for_independent_dp_rank()

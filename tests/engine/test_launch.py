@@ -14,6 +14,7 @@ from console.station.options import StationOptions
 from engine import launch
 from engine.cached_folder import STAMP_NAME, Stamp
 from engine.drafter import shipped
+from engine.hardware import processor
 from engine.head_fit import misfit
 from engine.launch import EngineSpec, SpecError, command, method_of, preflight, settled, validate
 from engine.models import BUNDLED_KIND, ModelError, ModelPath
@@ -86,6 +87,7 @@ def test_an_ngram_engine_on_a_unix_socket(tmp_path: Path) -> None:
     assert env["SPECDECK_ENGINE"] == "e0"
     assert env["SPECDECK_TARGET"] == TARGET.identity
     assert env["SPECDECK_DRAFTER"] == "ngram"
+    assert env["SPECDECK_HARDWARE"] == processor("cpu")
     assert (env["HF_HUB_OFFLINE"], env["PYTHONSAFEPATH"], env["VLLM_NO_USAGE_STATS"]) == ("1", "1", "1")
     assert env["VLLM_CPU_KVCACHE_SPACE"] == "2"
     assert "OMP_NUM_THREADS" not in env or env["OMP_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"]
@@ -119,6 +121,7 @@ def test_a_second_engine_has_its_own_socket_rpc_directory_and_threads(tmp_path: 
     assert option(argv, "--uds") != option(first_argv, "--uds")
     assert env["VLLM_RPC_BASE_PATH"] != first_env["VLLM_RPC_BASE_PATH"]
     assert (env["OMP_NUM_THREADS"], env["VLLM_CPU_OMP_THREADS_BIND"]) == ("1", "nobind")
+    assert env["SPECDECK_HARDWARE"].endswith(", 1 threads")
 
 
 def test_data_parallel_engines_get_no_table_which_vllm_would_drop(tmp_path: Path) -> None:
