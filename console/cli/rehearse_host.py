@@ -33,8 +33,10 @@ class OwnStation:
     kind: Literal["own"] = "own"
     prefix = ""
 
-    def __init__(self, options: StationOptions, stores: Path) -> None:
-        """`options`: of the station with the drafter. `stores`: the folder for the stations' stores."""
+    def __init__(self, options: StationOptions, stores: Path, tell: Callable[[str], None]) -> None:
+        """`options`: of the station with the drafter. `stores`: the folder for the stations' stores. `tell`: hears what
+        is ended."""
+        self._tell = tell
         self._options = options
         self._stores = stores
         self._up: tuple[bool, FeedClient, Launcher] | None = None
@@ -61,7 +63,7 @@ class OwnStation:
         self._up = None
         await feed.close()
         try:
-            await asyncio.to_thread(end_everything)
+            await asyncio.to_thread(end_everything, self._tell)
         except CheckFailed as error:
             raise HostFailed(error.message) from error
         finally:
@@ -74,7 +76,8 @@ class OwnStation:
         options = self._options if drafting else options_without_speculation(self._options)
         store = str((self._stores / f"{kind}.duckdb").absolute())
         launcher = Launcher(replace(options, store=store, port=free(options.host)))
-        tell(f"starting a station of its own, its engine {'with the drafter' if drafting else 'without speculation'}")
+        which = "with the drafter" if drafting else "without speculation"
+        tell(f"starting a station of its own, its engine {which} (logs: {data_dir() / 'logs'})")
         feed = FeedClient(sockets().feed, sockets().snapshots, actor=ACTOR)
         self._up = drafting, feed, launcher
         try:

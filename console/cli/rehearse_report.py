@@ -64,22 +64,30 @@ def show(reported: Reported, out: Path | None, as_json: bool) -> None:
     """On stdout, and as Markdown where that is asked for."""
     from console.cli.rehearse_text import markdown, table
 
-    if out is not None:
-        write_text(out, markdown(reported.result, reported.map))
-        say(f"report: {out}")
     text = msgspec.json.encode(reported).decode() if as_json else "\n".join(table(reported.result, reported.map))
     click.echo(text)
+    if out is None:
+        return
+    try:
+        write_text(out, markdown(reported.result, reported.map))
+    except OSError as error:
+        raise BadInput(
+            f"--out {out}: {error.strerror or error}; the report is in the rehearsal's folder too"
+        ) from error
+    say(f"report: {out}")
 
 
 def keep_in_store(path: Path, map: OperatingMap) -> None:
     """Into the operator's store, which no station holds open. Says where it is, or why it is not."""
+    import duckdb
+
     from store.database import Store, StoreError
     from store.operating_map.keeping import keep
 
     try:
         with Store.open(path) as store:
             keep(store.connection, map)
-    except (StoreError, OSError) as error:
+    except (StoreError, OSError, duckdb.Error) as error:
         say(f"the map is in the rehearsal's folder and not in the store: {error}")
     else:
         say(f"the map is kept in {path}")

@@ -92,13 +92,14 @@ async def _whole(asked: Asked, on: Subject, where: Ground, screen: StderrScreen)
         host: Host = (
             RunningStation(feed, asked.api_key, where.plan)
             if where.own is None
-            else OwnStation(where.own, on.folder.path / "stores")
+            else OwnStation(where.own, on.folder.path / "stores", screen.say)
         )
         whole = Whole(host, on.folder, Beginning(where.plan, where.notes), telling, pace)
         try:
             return await told(_made(on.folder, whole, telling, feed if where.own is None else None), telling)
         finally:
             telling.feed = None
+            screen.end()
             await host.leave()
 
 

@@ -17,6 +17,10 @@ ACTOR: Final = "rehearsal"
 """Who changes the policy, for the record."""
 
 
+PATIENCE_SECONDS: Final = 30.0
+"""With a station on a machine that an engine keeps busy: one late answer is not to end an hour of work."""
+
+
 class HostFailed(Exception):
     """No engine to rehearse on, or not any more: says why, and where more is to be read."""
 
@@ -33,10 +37,15 @@ class Served(NamedTuple):
 
     async def boot(self) -> str:
         """Which process of the engine it is; another one after a restart."""
-        return (await self.feed.request("steps", StepsParams(engine=self.engine.engine, limit=1), Steps)).boot
+        return (await self.steps(limit=1)).boot
+
+    async def steps(self, *, after: int = -1, limit: int = 5000) -> Steps:
+        """Its last steps, those after number `after`."""
+        params = StepsParams(engine=self.engine.engine, after=after, limit=limit)
+        return await self.feed.request("steps", params, Steps, PATIENCE_SECONDS)
 
     async def snapshot(self) -> Snapshot:
-        return await self.feed.request("snapshot", None, Snapshot)
+        return await self.feed.request("snapshot", None, Snapshot, PATIENCE_SECONDS)
 
 
 class Host(Protocol):

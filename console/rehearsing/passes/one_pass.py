@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from console.feed.client import FeedError
-from console.feed.protocol import ExportParams, RequestRows, RequestRowsParams, RequestRowsResult, Steps, StepsParams
+from console.feed.protocol import ExportParams, RequestRows, RequestRowsParams, RequestRowsResult
 from console.rehearsing.client import NotServed, PublicPort
 from console.rehearsing.load.front import LoadFailed, LoadSummary, send
 from console.rehearsing.loan import Loan, LoanRefused
@@ -134,17 +134,15 @@ async def _idle(served: Served, alone: bool) -> None:
 
 async def _until_applied(served: Served, port: PublicPort, version: int, prefix: str) -> None:
     """Until the engine stamps a step with this policy: a short request makes it step."""
-    engine = served.engine.engine
-    last = await served.feed.request("steps", StepsParams(engine=engine, limit=1), Steps)
+    last = await served.steps(limit=1)
     after = last.steps[-1].step if last.steps else -1
     until = time.monotonic() + _APPLIED_SECONDS
     while time.monotonic() < until:
         await _one_request(port, prefix)
         await asyncio.sleep(_LOOK_SECONDS)
-        new = await served.feed.request("steps", StepsParams(engine=engine, after=after), Steps)
-        if any(step.policy >= version for step in new.steps):
+        if any(step.policy >= version for step in (await served.steps(after=after)).steps):
             return
-    raise Spoilt(f"engine {engine} did not apply policy {version} within {_APPLIED_SECONDS:.0f} s")
+    raise Spoilt(f"engine {served.engine.engine} did not apply policy {version} within {_APPLIED_SECONDS:.0f} s")
 
 
 async def _one_request(port: PublicPort, prefix: str) -> None:

@@ -36,7 +36,7 @@ async def fitted_scale(served: Served, tag_prefix: str, tell: Callable[[str], No
         LoanRefused, FeedError: K = 0 can't be put in force.
     """
     tell("measuring the engine at K = 0, to which the rates are fitted")
-    async with Loan(served.feed, Terms(policy=_AT_0), "the rehearsal's load is fitted", tell):
+    async with Loan(served.feed, Terms(policy=_AT_0), "the rehearsal's load is fitted", tell, kept=True):
         scale = await warmed_up(served, tag_prefix)
     tell(f"rates are multiplied by {scale:.2f}")
     return scale

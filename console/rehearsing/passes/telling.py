@@ -84,7 +84,12 @@ class Telling:
             note=seen.note,
         )  # fmt: skip
 
+    def note(self, text: str) -> None:
+        """What is waited for; empty for nothing."""
+        self.view = msgspec.structs.replace(self.view, note=text)
+
     def state(self, state: State, note: str = "") -> None:
+        self._left = []
         self._be(state, note=note)
 
     def seconds_left(self) -> float | None:

@@ -76,7 +76,10 @@ class Whole:
         except (HostFailed, NothingToTry, LoanRefused, NotMeasured) as error:
             raise Stopped(str(error)) from error
         except FeedError as error:
-            raise Stopped(f"the station stopped answering: {error.message}") from error
+            silent = error.code in ("deadline", "unreachable")
+            raise Stopped(f"{'the station stopped answering: ' if silent else ''}{error.message}") from error
+        except OSError as error:
+            raise Stopped(f"{self._folder.path} can't be written: {error.strerror or error}") from error
         if rehearsal.ended is None:
             rehearsal = replace(rehearsal, ended=time.time())
             self._folder.keep(rehearsal)
@@ -101,11 +104,13 @@ class Whole:
         began = time.monotonic()
         if self._drafting != drafting:
             self._telling.feed = None
+            self._telling.note("an engine is started" if self._host.kind == "own" else "")
         served = await self._host.bring(drafting, self._telling.say)
         self._telling.feed, self._drafting = served.feed, drafting
         if served.fresh:
             await warmed_up(served, self._host.prefix)
             self._pace.started(time.monotonic() - began)
+        self._telling.note("")
         return served
 
     async def _begun(self, served: Served) -> Rehearsal:
@@ -168,6 +173,8 @@ class Whole:
                 continue
             self._folder.finish(due, made)
             self._pace.passed(time.monotonic() - began)
+            seen = self._telling.view
+            self._telling.say(f"  {seen.done} requests answered{f', {seen.errors} not' if seen.errors else ''}")
             if made.others:
                 self._telling.say(f"pass {due.number}: {made.others} requests of other clients ran meanwhile")
             return
