@@ -62,7 +62,7 @@ class Ground(NamedTuple):
 
 
 def rehearsals() -> Path:
-    return data_dir() / "rehearsals"
+    return data_dir().absolute() / "rehearsals"
 
 
 def subject(asked: Asked) -> Subject:
