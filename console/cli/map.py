@@ -46,9 +46,12 @@ def _show(found: Found, as_json: bool) -> None:
         _print({"map": found.map, "stale": found.stale})
         return
     from console.cli.map_text import map_text
+    from console.cli.rehearse_text_charts import gain_chart
     from console.cli.rehearse_text_table import terminal_width
 
-    click.echo("\n".join(map_text(found.map, found.stale, terminal_width())))
+    width = terminal_width()
+    chart = gain_chart(found.map, width)
+    click.echo("\n".join([*map_text(found.map, found.stale, width), *(["", *chart] if chart else [])]))
     if found.unchecked is not None:
         say(found.unchecked)
 

@@ -23,5 +23,5 @@ def as_toml(made: OperatingMap) -> str:
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(made.ts))
     said = [f"From operating map {printable(made.id, 60)}, {when}: plan {printable(made.plan)}, {repeats(made)}."]
     said += [f"{name}: {value}" for name, value in engine_words(made.fingerprint)]
-    said += [f"{name}: {gain} over {made.baseline}" for name, gain, _ in cost_rows(made)]
+    said += [f"tokens/s of {name}: {gain} times those of {made.baseline}" for name, gain, _ in cost_rows(made)]
     return "".join(f"# {line}\n" for line in said) + to_toml(parse_schedule(made.schedule or []))

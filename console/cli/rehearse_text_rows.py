@@ -39,7 +39,19 @@ def percentile(of: Percentiles | None, name: str) -> str:
 
 def whole_pass(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
     """One row an arm, all workloads of all phases."""
-    header = ["arm", "requests", "errors", "misses", "goodput", "E2E p50", "p99", "TTFT p50", "p99", "TPOT p50"]
+    header = [
+        "arm",
+        "requests",
+        "errors",
+        "misses",
+        "goodput",
+        f"over {result.baseline}",
+        "E2E p50",
+        "p99",
+        "TTFT p50",
+        "p99",
+        "TPOT p50",
+    ]
     header += ["waiting p50", "p99", "α", "AL", "waste", "K"]
     rows = []
     for arm in result.arms:
@@ -50,7 +62,8 @@ def whole_pass(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
         rows.append(
             [
                 arm, str(part.requests), str(sum(part.errors.values())), shared(part.misses, part.requests),
-                amount(part.goodput), percentile(part.e2e, "p50"), percentile(part.e2e, "p99"),
+                amount(part.goodput), "1" if arm == result.baseline else ratio(part.goodput_gain),
+                percentile(part.e2e, "p50"), percentile(part.e2e, "p99"),
                 percentile(part.ttft, "p50"), percentile(part.ttft, "p99"), percentile(part.tpot, "p50"),
                 percentile(part.waiting, "p50"), percentile(part.waiting, "p99"), rate(seen.alpha if seen else None),
                 rate(seen.mean_acceptance_length if seen else None), rate(seen.waste_ratio if seen else None),
@@ -93,24 +106,14 @@ def by_workload(result: RehearsalResult) -> tuple[list[str], list[list[str]]]:
 
 def held(result: RehearsalResult, ratio: Callable[[Estimate | None], str] = ratio) -> tuple[list[str], list[list[str]]]:
     """Arms that change K against the best and the worst fixed one, by phase."""
-    header = [
-        "phase",
-        "arm",
-        "best fixed",
-        "tok/s over it",
-        "holds",
-        "at equal load",
-        "E2E over it",
-        "worst",
-        "tok/s over it",
-    ]
+    header = ["phase", "arm", "best fixed", "tok/s over it", "holds", "busy tok/s", "E2E", "worst", "tok/s over it"]
     rows = []
     for one in result.holding:
         label = "whole pass" if one.phase is None else printable(result.phases[one.phase].label)
         verdict = "not told" if one.holds is None else "yes" if one.holds else "NO"
         rows.append(
             [
-                label, one.arm, one.best, ratio(one.against_best), verdict, ratio(one.equal_load),
+                label, one.arm, one.best, ratio(one.against_best), verdict, ratio(one.busy),
                 ratio(one.e2e), one.worst or NONE, ratio(one.against_worst),
             ]
         )  # fmt: skip

@@ -36,7 +36,7 @@ def table(result: RehearsalResult, made: OperatingMap | None, width: int | None 
         lines += filled([legend(made)], wide, "  ")
         lines += ["", *filled(schedule_lines(made), wide), *filled(cost_sentences(made), wide, "  ")]
     if result.holding:
-        lines += ["", "against the fixed arms, chosen on the survey, compared on the other repeats"]
+        lines += ["", "against the fixed arms at equal load, on other repeats than they were chosen by"]
         lines += in_blocks(*held(result, short_ratio), wide)
     lines += ["", *filled(_closing(result, made), wide)]
     return [line.rstrip() for line in lines]
@@ -46,7 +46,7 @@ def terminal_width() -> int:
     return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-_SHOWN: Final = {3: "misses", 4: "goodput", 5: "E2E p50", 6: "p99", 8: "TTFT p99", 11: "waiting p99", 12: "α", 15: "K"}
+_SHOWN: Final = {3: "misses", 4: "goodput", 6: "E2E p50", 7: "p99", 9: "TTFT p99", 12: "waiting p99", 13: "α", 16: "K"}
 """Of the whole pass: the columns that decide, and their names when the others are not there."""
 
 

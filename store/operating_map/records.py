@@ -9,13 +9,16 @@ import msgspec
 from store.operating_map.fingerprint import Fingerprint
 
 CellState = Literal["measured", "no_difference", "not_measured"]
-"""`no_difference`: the interval of the best arm's gain holds 1, or the arms' intervals overlap."""
+"""`no_difference`: an arm that drafts and one that doesn't can't be told apart, or by less than matters; fewer than two
+arms that can be compared are `not_measured` (`store.operating_map.cells`)."""
 
 
 class CellArm(msgspec.Struct, frozen=True, kw_only=True):
     """One arm in one cell. `tokens_per_second`: tokens that the workload's sequences (the whole batch for the mix) got
-    over the time of the steps that held them, per sequence (in all for the mix); `gain`: over the map's baseline,
-    None for it. Bounds at 95 % over repeats, None for fewer than two."""
+    over the time of the steps that held them, per sequence (in all for the mix); `gain`: over the map's baseline
+    with as many sequences running, so not the quotient of the former, whose arms stood at different loads within the
+    cell; None for the baseline and where that was not measured. Bounds at 95 % over repeats, None for fewer than two.
+    """
 
     arm: str
     k: int | None

@@ -127,21 +127,22 @@ class SpecTax(msgspec.Struct, frozen=True, kw_only=True):
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """An arm that changes K against the fixed arms in one phase (None: the whole pass). `best` and `worst` of them were
-    chosen on the survey, ratios of busy tokens/s are of the comparison."""
+    chosen on the survey, the ratios are of the comparison."""
 
     arm: str
     phase: int | None
     best: str
     against_best: Estimate
+    """Tokens/s over the best fixed arm's with as many sequences running."""
+    holds: bool | None
+    """Whether that is at least 0.93 and its interval reaches 0.97; None where one repeat promises nothing."""
+    busy: Estimate | None
+    """Busy tokens/s over the best fixed arm's, at whatever load each had: higher, too, for one that is slow."""
     e2e: Estimate | None
     """Equal-arrival speedup over the best fixed arm."""
-    equal_load: Estimate | None
-    """Tokens/s over the best fixed arm's with as many sequences running: what `against_best` is without the difference
-    in load, which a slower arm makes for itself and hands on to the next phase."""
-    holds: bool | None
-    """Whether `against_best` is at least 0.93 and its interval reaches 0.97; None where one repeat promises nothing."""
     worst: str | None = None
     against_worst: Estimate | None = None
+    """Tokens/s over the worst fixed arm's with as many sequences running."""
 
 
 class RehearsalResult(msgspec.Struct, frozen=True, kw_only=True):
