@@ -1,6 +1,5 @@
 """A stand-in for `specdeck rehearse`, run as a process of its own: it tells the station how far it is and heeds an
-interrupt. The plan is the name of its behaviour: `mute` never says a word, `bad` ends at once as for a bad plan, `deaf`
-heeds no interrupt, `short` comes to its end; any other goes on until it is interrupted.
+interrupt. Plan `mute` never says a word; any other goes on until it is interrupted.
 
 It puts the file `given-back` beside the sockets once it was interrupted and has asked the station a last time.
 """
@@ -8,11 +7,10 @@ It puts the file `given-back` beside the sockets once it was interrupted and has
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 
-from console.cli.outcomes import BAD_INPUT, INTERRUPTED
+from console.cli.outcomes import INTERRUPTED, OK
 from console.cli.station import ask
 from console.feed.messages import RehearsalView, Snapshot
 from engine.places import runtime_dir
@@ -27,13 +25,8 @@ def tell(state: str, **more: object) -> None:
 
 
 def main() -> int:
-    if PLAN == "bad":
-        print("specdeck: error: phase 2: seconds must be above 0", flush=True)
-        return BAD_INPUT
-    if PLAN == "deaf":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        for number in range(1, 4 if PLAN == "short" else 1000):
+        for number in range(1, 1000):
             if PLAN != "mute":
                 tell("running", pass_number=number, seconds_left=60.0 - number)
             time.sleep(0.1)
@@ -42,8 +35,7 @@ def main() -> int:
         (runtime_dir() / "given-back").touch()
         tell("stopped", note="interrupted")
         return INTERRUPTED
-    tell("over", note="3 passes")
-    return 0
+    return OK
 
 
 sys.exit(main())
