@@ -153,7 +153,7 @@ def line(view: RehearsalView) -> str:
         parts = ["fallback test"]
     elif view.state == "running":
         parts = [f"pass {view.pass_number} of {view.passes}", view.arm, view.phase, f"{view.done}/{view.sent} answered"]
-        parts += [f"{view.errors} errors"] if view.errors else []
+        parts += [f"{view.errors} failed"] if view.errors else []
     else:
         parts = [view.state]
     parts += [view.note] if view.note else []
