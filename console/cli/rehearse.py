@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 _LATEST: Final = "latest"
 
 
-@click.command(
-    epilog="Example: specdeck rehearse quick --out quick.md; specdeck rehearse --fallback-test --schedule "
-    "'[[1,2,4],[3,8,1],[9,32,0]]'"
-)
+@click.command(epilog="Example: specdeck rehearse quick --out quick.md")
 @click.argument("plan", required=False)
 @click.option(
     "--resume", is_flag=False, flag_value=_LATEST, default=None, metavar="[ID]",
@@ -38,8 +35,8 @@ _LATEST: Final = "latest"
 @click.option("--fallback-test", is_flag=True, help="Only try that K follows a schedule down to 0 and back.")
 @click.option(
     "--schedule", default=None, metavar="SCHEDULE",
-    help="Of --fallback-test: JSON, or a .json or .toml file; its last K must be 0. Default: three levels that the "
-    "engine reaches.",
+    help="Of --fallback-test: JSON, or a .json or .toml file; e.g. '[[1,2,4],[3,8,1],[9,32,0]]'; its last K must be 0. "
+    "Default: three levels that the engine reaches.",
 )  # fmt: skip
 @click.option(
     "--api-key", envvar="SPECDECK_API_KEY", default=None, help="Of the running station's port. Also SPECDECK_API_KEY."

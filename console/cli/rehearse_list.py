@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -108,9 +108,6 @@ def dry_run(asked: Asked) -> DryRun:
     )
 
 
-_ENGINES: Final = "on an engine of its own"
-
-
 def dry_run_lines(found: DryRun) -> list[str]:
     lines = [
         f"pass {number:>2}: {arm:<9} repeat {repeat}, {found.requests[repeat - 1]} requests"
@@ -121,7 +118,11 @@ def dry_run_lines(found: DryRun) -> list[str]:
     if found.scale is None:
         lines.append("requests for an engine of 200 tokens/s: the engine is measured first, and their number fitted")
     lines.append(
-        f"traffic {span(found.traffic_seconds)}; {_ENGINES} with {found.engine_starts} starts about "
+        f"traffic {span(found.traffic_seconds)}; on an engine of its own, started {_times(found.engine_starts)}, about "
         f"{span(found.seconds)} in all"
     )
     return lines
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
