@@ -16,6 +16,7 @@ import pytest
 from engine.records import FinishRecord, SequenceRecord, StepRecord
 from store.database import Store
 from store.operating_map.keeping import last_map
+from store.operating_map.records import OperatingMap
 from store.rehearsal.records import Outcome, Pass, Rehearsal
 from store.trace import read_records
 from tests.path.served import SPECDECK
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.engine
 
 PLAN = """
 arms = ["k0", "k2"]
+fallback_test = false  # test_fallback_test.py makes it on an engine that is up anyway
 
 [[workload]]
 name = "code"
@@ -90,25 +92,16 @@ def test_every_request_of_each_arm_is_answered_and_recorded_under_its_k(rehearse
         assert sum(row.emitted for one in steps for row in one.rows) == sum(one.output_tokens for one in outcomes)
         requests.add((place / "requests.jsonl").read_bytes())
     assert len(requests) == 1
-
-
-def test_the_fallback_was_tested_and_acceptance_came_back(rehearsed: Rehearsed) -> None:
     rehearsal = msgspec.json.decode((rehearsed.folder / "rehearsal.json").read_bytes(), type=Rehearsal)
     assert (rehearsal.host, rehearsal.ended is not None) == ("own", True)
     assert 0.2 <= rehearsal.scale <= 20.0
-    verdict = rehearsal.fallback
-    assert verdict is not None
-    assert (verdict.passed, verdict.executed) == (True, [4, 1, 0, 0, 1, 4])
-    assert verdict.acceptance_before is not None
-    assert verdict.acceptance_after == pytest.approx(verdict.acceptance_before, abs=0.1)
-    assert min(verdict.draft_steps) >= 30
 
 
 def test_the_map_is_kept_in_the_operators_store_and_none_of_the_traffic(rehearsed: Rehearsed) -> None:
     with Store.open(rehearsed.directory / "data" / "specdeck.duckdb", read_only=True) as store:
         kept = last_map(store.connection)
         assert kept is not None
-        assert msgspec.to_builtins(kept) == rehearsed.printed["map"]
+        assert msgspec.convert(rehearsed.printed["map"], OperatingMap) == kept
         assert store.connection.execute("SELECT count(*) FROM rows").fetchone() == (0,)
     assert kept.baseline == "k0"
     assert {cell.state for cell in kept.cells} - {"not_measured"} != set()
