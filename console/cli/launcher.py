@@ -50,6 +50,10 @@ class Launcher:
         write_options(self.options, self._options_file)
         self._start()
 
+    def ended(self) -> bool:
+        """Whether the station that was started here runs no more: `last_words` says why."""
+        return self._process is not None and not self._process.alive()
+
     def wait(self, seconds: float = PATIENCE_SECONDS) -> RunningStation:
         """The station, once it answers.
 

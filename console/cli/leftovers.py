@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from console.cli.outcomes import CheckFailed, say
@@ -22,7 +23,7 @@ def living() -> dict[str, int]:
     return found
 
 
-def end_all() -> list[str]:
+def end_all(tell: Callable[[str], None] = say) -> list[str]:
     """End them all: first the station, so that it starts nothing anew. Returns the roles that were ended.
 
     Raises:
@@ -32,7 +33,7 @@ def end_all() -> list[str]:
     for role, process in sorted(_all().items(), key=lambda item: item[0] != "station"):
         if not process.alive() and not process.leftovers():
             continue
-        say(f"ending {role} (pid {process.pid})")
+        tell(f"ending {role} (pid {process.pid})")
         try:
             process.terminate_group(_GRACE_SECONDS)
         except ProcessError as error:

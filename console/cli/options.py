@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SERVING: tuple[Callable[[Any], Any], ...] = (
+_ENGINE: tuple[Callable[[Any], Any], ...] = (
     click.option("--model", default="bundled", show_default=True, help="Target: `bundled`, a folder, or a hub name."),
     click.option(
         "--drafter",
@@ -51,6 +51,17 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
         default=None,
         help="Longest context, tokens. Default: the model's own.",
     ),
+    click.option(
+        "--engine-arg",
+        "engine_args",
+        multiple=True,
+        metavar="ARG",
+        help="Passed on to vLLM; repeatable, e.g. --engine-arg=--dtype=float32.",
+    ),
+)
+
+_SERVING: tuple[Callable[[Any], Any], ...] = (
+    *_ENGINE,
     click.option(
         "--host",
         default="127.0.0.1",
@@ -101,13 +112,6 @@ _SERVING: tuple[Callable[[Any], Any], ...] = (
         "it the vanilla lane is K = 0 in the same engine.",
     ),
     click.option("--no-engine", is_flag=True, help="Start no engine; listen to engines that you start yourself."),
-    click.option(
-        "--engine-arg",
-        "engine_args",
-        multiple=True,
-        metavar="ARG",
-        help="Passed on to vLLM; repeatable, e.g. --engine-arg=--dtype=float32.",
-    ),
 )
 
 
@@ -123,6 +127,11 @@ def serving(function: F) -> F:
 def variable(name: str) -> str:
     """The environment variable of an option."""
     return f"SPECDECK_SERVE_{name.upper()}"
+
+
+def engine_options(function: F) -> F:
+    """Add those that say which engine is started."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_ENGINE), function)
 
 
 scraping = click.option(

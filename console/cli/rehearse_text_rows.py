@@ -137,5 +137,6 @@ def fallback_sentences(found: FallbackVerdict) -> Iterator[str]:
     yield f"{verdict}: K {held} executed, {found.transitions} changes of K, {found.steps} steps judged"
     if found.acceptance_before is not None or found.acceptance_after is not None:
         before, after = rate(found.acceptance_before), rate(found.acceptance_after)
-        yield f"acceptance of the same prompts {before} before, {after} after"
+        steps = " and ".join(map(str, found.draft_steps))
+        yield (f"acceptance of the same {found.prompts} prompts {before} before, {after} after (n {steps} draft steps)")
     yield from (printable(failure, 300) for failure in found.failures)

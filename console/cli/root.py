@@ -20,7 +20,9 @@ COMMANDS = {
     "stop": Lazy("console.cli.stop", "stop", "End station, gateway and engine; nothing is left behind."),
     "schedule": Lazy("console.cli.schedule", "schedule", "Draft schedules: check, show K per batch size, convert."),
     "policy": Lazy("console.cli.policy", "policy", "See and change the policy of the running station; undo; history."),
-    "rehearse": Lazy("console.cli.rehearse", "rehearse", "Traffic that tries the policy; --fallback-test for now."),
+    "rehearse": Lazy(
+        "console.cli.rehearse", "rehearse", "Traffic that tries draft lengths, and the operating map that comes of it."
+    ),
     "drill": Lazy("console.cli.drill", "drill", "Force each way out on a live station, and certify that it works."),
     "map": Lazy("console.cli.map", "map_", "Under which load which K helps: the operating map; export, diff."),
     "report": Lazy("console.cli.report", "report", "Per-bucket figures of the station, a store or a trace."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from console.cli.outcomes import CheckFailed, say
@@ -31,20 +33,20 @@ def end_station() -> None:
     say(f"the station (pid {station.pid}) has ended; gateway and engine go on serving on {station.info.base_url}")
 
 
-def end_everything() -> None:
+def end_everything(tell: Callable[[str], None] = say) -> None:
     """End all processes of this runtime directory. Raises CheckFailed when one is left."""
     from console.cli.leftovers import end_all, living
     from console.cli.station import running_station, stop_station
 
     station = running_station()
     if station is None and not living():
-        say("nothing was running")
+        tell("nothing was running")
         return
     if station is not None:
-        say(f"stopping the station (pid {station.pid}), its gateway and its engine")
+        tell(f"stopping the station (pid {station.pid}), its gateway and its engine")
         stop_station(station, everything=True, seconds=_PATIENCE_SECONDS)
-    end_all()
+    end_all(tell)
     left = living()
     if left:
         raise CheckFailed("still running: " + ", ".join(f"{role} (pid {pid})" for role, pid in left.items()))
-    say("stopped, nothing is left running")
+    tell("stopped, nothing is left running")

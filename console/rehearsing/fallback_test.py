@@ -1,5 +1,6 @@
 """The fallback test: a schedule is put in force, traffic goes up and down through its levels, and the steps must show
-that the engine executed it, each change at most one step after the running sequences crossed."""
+that the engine executed it, each change at most one step after the running sequences crossed; and acceptance afterwards
+must be what it was before."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from console.rehearsing.checking import OTHERS, Held, LevelSeen, Transition, Ver
 from console.rehearsing.client import NotServed, PublicPort
 from console.rehearsing.found import Found, find
 from console.rehearsing.levels import Level, default_schedule, levels, up_and_down
-from console.rehearsing.loan import CONFIRM_SECONDS, Loan, LoanRefused
+from console.rehearsing.loan import Loan, LoanRefused
 from console.rehearsing.obstacles import obstacles
+from console.rehearsing.recovery import Accepted, accepted, not_recovered
 from console.rehearsing.streams import Streams, answer_tokens
 from console.rehearsing.terms import Terms
+from console.rehearsing.trying import RowsMissing, Trying
 from engine.records import PolicyMode
 from engine.schedule import DraftSchedule
 from store.buckets import model_version
@@ -28,8 +31,8 @@ TAG: Final = "rehearsal"
 HOLD_STEPS: Final = 60
 """Steps over which each level is held."""
 
-TRAFFIC_SECONDS: Final = CONFIRM_SECONDS - 20.0
-"""All levels together: the schedule must be given back before the station takes it back."""
+TRAFFIC_SECONDS: Final = 100.0
+"""All levels together."""
 
 _LOOK_SECONDS: Final = 0.1
 _WHY: Final = "the fallback test"
@@ -37,7 +40,9 @@ _WHY: Final = "the fallback test"
 
 class FallbackTest(msgspec.Struct, frozen=True, kw_only=True):
     """What `specdeck rehearse --fallback-test --json` prints. `steps`: judged; `others`: steps that tell of other
-    clients' requests or of probes alone; `levels`: in the order in which they were held."""
+    clients' requests or of probes alone; `levels`: in the order in which they were held. `acceptance_before`,
+    `acceptance_after`: rates of the same `prompts` prompts at the same K before the levels and after them, over so many
+    draft steps; None where nothing was drafted or it did not come so far."""
 
     passed: bool
     schedule: list[tuple[int, int, int]]
@@ -47,6 +52,11 @@ class FallbackTest(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     others: int = 0
     model_version: str
+    acceptance_before: float | None = None
+    acceptance_after: float | None = None
+    prompts: int = 0
+    draft_steps_before: int = 0
+    draft_steps_after: int = 0
 
 
 async def fallback_test(
@@ -69,34 +79,53 @@ async def fallback_test(
     plan = levels(chosen, max_k, most)
     in_the_way = obstacles(found.snapshot, found.engine, max(level.k for level in plan), TAG)
     if in_the_way:
-        return _result(found, chosen, Verdict([], [], in_the_way, 0, 0))
+        return _result(found, chosen, Verdict([], [], in_the_way, 0, 0), [])
     port = PublicPort(found.url, api_key)
     try:
-        return _result(found, chosen, await _tested(feed, found, chosen, port, plan, tell))
+        verdict, rates = await _tested(feed, found, chosen, port, plan, tell)
+        return _result(found, chosen, verdict, rates)
     finally:
         await port.close()
 
 
 async def _tested(
     feed: Feed, found: Found, schedule: DraftSchedule, port: PublicPort, plan: list[Level], tell: Callable[[str], None]
-) -> Verdict:
-    loan = Loan(feed, Terms(policy=PolicyMode(mode="schedule", schedule=list(schedule))), _WHY, tell)
+) -> tuple[Verdict, list[Accepted]]:
+    terms = Terms(policy=PolicyMode(mode="schedule", schedule=list(schedule)))
+    loan = Loan(feed, terms, _WHY, tell, kept=True)
+    trying = Trying(feed, port, found.engine.engine, found.engine.max_model_len, tell)
     trouble: list[str] = []
     steps: list[StepView] = []
     held: list[Held] = []
+    rates: list[Accepted] = []
     try:
-        async with loan, Streams(port, TAG, answer_tokens(found.engine.max_model_len)) as streams:
+        async with loan:
             watch = _Watch(feed, found, loan.version, steps)
-            until = time.monotonic() + TRAFFIC_SECONDS
-            for level in up_and_down(plan):
-                tell(f"concurrent requests: {level.concurrent}; K {level.k} is due at {level.stretch} running")
-                held.append(await _hold(level, streams, watch, until))
-    except (LoanRefused, NotServed, NotHeld) as error:
+            rates.append(await _accepted(port, trying, plan[0], watch, tell))
+            async with Streams(port, TAG, answer_tokens(found.engine.max_model_len)) as streams:
+                until = time.monotonic() + TRAFFIC_SECONDS
+                for level in up_and_down(plan):
+                    tell(f"concurrent requests: {level.concurrent}; K {level.k} is due at {level.stretch} running")
+                    held.append(await _hold(level, streams, watch, until))
+            rates.append(await _accepted(port, trying, plan[0], watch, tell))
+    except (LoanRefused, NotServed, NotHeld, RowsMissing) as error:
         trouble.append(str(error))
     except FeedError as error:
         trouble.append(f"the station stopped answering: {error.message}")
+    if len(rates) == 2 and (fall := not_recovered(*rates)) is not None:
+        trouble.append(fall)
     verdict = check(steps, schedule, held, loan.version)
-    return msgspec.structs.replace(verdict, failures=[*verdict.failures, *trouble, *loan.trouble])
+    return msgspec.structs.replace(verdict, failures=[*verdict.failures, *trouble, *loan.trouble]), rates
+
+
+async def _accepted(
+    port: PublicPort, trying: Trying, level: Level, watch: _Watch, tell: Callable[[str], None]
+) -> Accepted:
+    """Acceptance at the first level, where one request alone runs."""
+    tell(f"acceptance of the same prompts at K {level.k}")
+    found = await accepted(port, trying, level.k, TAG)
+    await watch.look()
+    return found
 
 
 class NotHeld(Exception):
@@ -157,7 +186,8 @@ def _too_slow(level: Level, there: int, running: set[int], others: set[str]) -> 
     )
 
 
-def _result(found: Found, schedule: DraftSchedule, verdict: Verdict) -> FallbackTest:
+def _result(found: Found, schedule: DraftSchedule, verdict: Verdict, rates: list[Accepted]) -> FallbackTest:
+    before, after = [*rates, *[Accepted([], None, 0)] * 2][:2]
     return FallbackTest(
         passed=not verdict.failures,
         schedule=list(schedule),
@@ -167,4 +197,9 @@ def _result(found: Found, schedule: DraftSchedule, verdict: Verdict) -> Fallback
         steps=verdict.steps,
         others=verdict.others,
         model_version=model_version(found.engine),  # type: ignore[arg-type]  # the same four fields
+        acceptance_before=before.rate,
+        acceptance_after=after.rate,
+        prompts=len(before.by_prompt),
+        draft_steps_before=before.draft_steps,
+        draft_steps_after=after.draft_steps,
     )

@@ -12,8 +12,15 @@ T = TypeVar("T")
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_to_its_end(work: Coroutine[Any, Any, T], tell: Callable[[str], None]) -> T:
+def run_to_its_end(
+    work: Coroutine[Any, Any, T],
+    tell: Callable[[str], None],
+    first: str = "the policy is given back first",
+) -> T:
     """Run `work` on a loop of its own; the first of `SIGNALS` cancels it, later ones wait with it for its end.
+
+    Args:
+        first: what is still done after an interrupt.
 
     Raises:
         KeyboardInterrupt: it was cancelled so.
@@ -28,7 +35,7 @@ def run_to_its_end(work: Coroutine[Any, Any, T], tell: Callable[[str], None]) ->
             if not interrupted:
                 task.cancel()
             interrupted = True
-            tell("interrupted: the policy is given back first")
+            tell(f"interrupted: {first}")
 
         loop = asyncio.get_running_loop()
         for number in SIGNALS:

@@ -10,7 +10,7 @@ from console.feed.messages import EngineView, Snapshot
 def obstacles(snapshot: Snapshot, engine: EngineView, highest_k: int, tag: str) -> list[str]:
     """Why a schedule up to `highest_k` could not be shown to hold on requests of workload `tag`; empty: it can."""
     return [
-        *_of_engine(engine), *no_loan(snapshot), *_of_policy(snapshot, highest_k), *_of_workload(snapshot, tag),
+        *_of_engine(engine), *no_loan(snapshot), *of_policy(snapshot, highest_k), *of_workload(snapshot, tag),
     ]  # fmt: skip
 
 
@@ -26,17 +26,23 @@ def no_loan(snapshot: Snapshot) -> Iterator[str]:
             )
 
 
-def _of_engine(engine: EngineView) -> Iterator[str]:
+def of_topology(engine: EngineView) -> Iterator[str]:
+    """Why no K at all could be put in force."""
     if engine.data_parallel_size is not None and engine.data_parallel_size > 1:
         yield f"engine {engine.engine} runs data parallel: its batch K is never moved, so no schedule can be executed"
-    elif engine.batch_k == "fixed":
+
+
+def _of_engine(engine: EngineView) -> Iterator[str]:
+    yield from of_topology(engine)
+    if engine.batch_k == "fixed":
         yield (
             f"engine {engine.engine} drafts its maximum whatever K is ({engine.method}): sequences are only trimmed, "
             "and its steps do not show it; `specdeck drill` tries the ways out on single requests"
         )
 
 
-def _of_policy(snapshot: Snapshot, highest_k: int) -> Iterator[str]:
+def of_policy(snapshot: Snapshot, highest_k: int) -> Iterator[str]:
+    """What of the policy would keep K below `highest_k`, or must not be overridden."""
     if snapshot.fallback:
         yield "the operator's fallback is on: K is 0 for everybody, whatever the schedule says"
     if snapshot.policy is not None and snapshot.policy.mode == "off":
@@ -47,7 +53,8 @@ def _of_policy(snapshot: Snapshot, highest_k: int) -> Iterator[str]:
         yield f"engine {snapshot.calibration.engine} is being calibrated: try again in a minute"
 
 
-def _of_workload(snapshot: Snapshot, tag: str) -> Iterator[str]:
+def of_workload(snapshot: Snapshot, tag: str) -> Iterator[str]:
+    """What holds for this workload alone."""
     for workload in snapshot.workloads:
         if workload.name != tag:
             continue

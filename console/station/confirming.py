@@ -14,7 +14,7 @@ from console.picturing.unconfirmed import reverted
 from console.station.before_after import BeforeAfter
 from console.station.engines import KnownEngine
 from console.station.policy_answer import operators_part
-from console.station.policy_changes import PolicyChanges
+from console.station.policy_changes import AUTOMATIC, PolicyChanges
 from console.station.slowdown import Comparison
 from engine.frames import Announcement, Frame
 from engine.policy import PolicyState
@@ -61,7 +61,7 @@ class Confirming:
         if late is not None:
             await self._revert(state, late, None)
             return
-        found = None if self._lent(state) else self._rates.slower()
+        found = None if self._lent() else self._rates.slower()
         if found is not None:
             await self._revert(state, _fell(found), found._asdict())
 
@@ -74,8 +74,10 @@ class Confirming:
             confirm_by=state.confirm_by, reverts_to=base.policy, cap=base.cap, fallback=base.fallback
         )
 
-    def _lent(self, state: PolicyState) -> bool:
-        return any(done.policy == state.version and done.actor in _LOANS for done in self._changes.recent)
+    def _lent(self) -> bool:
+        """Whether a loan made what waits. What adaptive does under it by itself is part of the trial."""
+        made = [done.actor for done in self._changes.recent if done.actor not in AUTOMATIC]
+        return bool(made) and made[-1] in _LOANS
 
     async def _revert(self, state: PolicyState, why: str, numbers: dict[str, Any] | None) -> None:
         await self._changes.make(

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from console.station.vanilla_engine import halved, without_speculation
+from console.station.vanilla_engine import arguments_without_speculation, halved, without_speculation
 from engine.launch import AUTO, EngineSpec, settled
 from engine.records import Method, PolicyMode
 
@@ -87,6 +87,21 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     def vanilla_spec(self) -> EngineSpec:
         """The second engine, where `vanilla_engine` asks for one."""
         return without_speculation(self.engine_spec(), VANILLA_ENGINE)
+
+
+def options_without_speculation(options: StationOptions) -> StationOptions:
+    """The same station, its one engine started without speculation: same target, same settings."""
+    return msgspec.structs.replace(
+        options,
+        drafter="none",
+        method=None,
+        max_k=0,
+        policy=PolicyMode(mode="off"),
+        calibrate=0.0,
+        vanilla_engine=False,
+        engine_args=arguments_without_speculation(options.engine_args),
+        engine_command=options.vanilla_command if options.engine_command is not None else None,
+    )
 
 
 class OptionsError(ValueError):

@@ -32,8 +32,13 @@ def without_speculation(spec: EngineSpec, engine: str) -> EngineSpec:
         max_k=0,
         per_request_metrics="none",
         speculative_extra={},
-        extra_args=tuple(_without_option(spec.extra_args, _NEEDS_SPECULATION)),
+        extra_args=tuple(arguments_without_speculation(spec.extra_args)),
     )
+
+
+def arguments_without_speculation(arguments: Iterable[str]) -> list[str]:
+    """Arguments for vLLM, but for what it refuses in an engine that does not draft."""
+    return list(_without_option(arguments, _NEEDS_SPECULATION))
 
 
 def half_the_cores() -> int:

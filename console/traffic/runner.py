@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import Callable
 from typing import Final
 
 from console.traffic.client import Outcome, Server
-from console.traffic.plan import REFERENCE_TOKENS_PER_SECOND, Planned, Profile, make_plan
+from console.traffic.plan import Planned, Profile, make_plan
 from console.traffic.progress import Progress, Result, Tally
-from console.traffic.prompts import TEMPERATURE, WORKLOADS, prompts
+from console.traffic.speed import ROUNDS, probes, scale_of
 
 MAX_IN_FLIGHT: Final = 14
 """Most requests at once at scale 1: beyond it a due request is shed and counted; a slow engine is not buried."""
 PROGRESS_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 60.0
 _LONGEST_PAUSE: Final = 30.0
-_PROBE_TOKENS: Final = 48
-_SCALES: Final = (0.2, 20.0)
 
 
 class ServerUnreachable(ConnectionError):
@@ -123,19 +120,17 @@ class _Run:
         return None
 
     async def _measured_scale(self, model: str) -> float:
-        """The server's speed in multiples of the reference: two rounds of eight at once, the faster counts."""
+        """The server's speed in multiples of the reference."""
         best = 0.0
-        for index in range(2):
+        for index in range(ROUNDS):
             if self._stop.is_set():
                 break
             before, began = self._tally.output_tokens, self._clock()
-            for workload, stream in itertools.product(WORKLOADS, (False, True)):
-                prompt = prompts(workload)[2 * index + stream]
-                probe = Planned(began, workload, prompt, _PROBE_TOKENS, TEMPERATURE[workload], stream)
+            for probe in probes(index, began):
                 self._start(probe, began, model)
             await self._wait_for(set(self._tasks))
             best = max(best, (self._tally.output_tokens - before) / (self._clock() - began))
-        return min(_SCALES[1], max(_SCALES[0], best / REFERENCE_TOKENS_PER_SECOND))
+        return scale_of(best)
 
     async def _send_plan(self, plan: list[Planned], model: str) -> None:
         self._began = began = self._clock()

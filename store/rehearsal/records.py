@@ -93,6 +93,10 @@ class FallbackVerdict(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     acceptance_before: float | None = None
     acceptance_after: float | None = None
+    prompts: int = 0
+    """By which acceptance was compared."""
+    draft_steps: tuple[int, int] = (0, 0)
+    """Of them before and after."""
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):

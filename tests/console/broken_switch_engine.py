@@ -2,7 +2,7 @@
 
 Every open request is a running sequence; a step comes every `STEP_SECONDS`. What the switch does is read from the file
 `behaviour` beside the sockets: `honest`, `ignores` (the maximum whatever the policy says), `lags` (three steps late),
-`deaf` (hears neither hints nor lanes).
+`deaf` (hears neither hints nor lanes). With `--vanilla` it has no drafter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.console.scripted_engine import UnixServer
 
 STEP_SECONDS = 0.005
 PIECE_SECONDS = 0.05
-MAX_K = 4
+MAX_K = 0 if "--vanilla" in sys.argv else 4
 SEQUENCES = 16
 LAG_STEPS = 3
 
@@ -64,10 +64,11 @@ class Engine:
         self.lagging: deque[int] = deque([0] * LAG_STEPS, maxlen=LAG_STEPS + 1)
         self._handles = itertools.count(1)
         self._behaviour = telemetry.with_name("behaviour")
-        configured = PolicyMode(mode="static", k=MAX_K)
+        configured = PolicyMode(mode="static", k=MAX_K) if MAX_K else PolicyMode(mode="off")
+        drafter = "ngram" if MAX_K else "none"
         self.resolver = Resolver(PolicyState(version=0, policy=configured), MAX_K)
         self.record = EngineRecord(
-            engine=engine, ts=time.time(), vllm="0.32.0", target="scripted", drafter="ngram", method="ngram",
+            engine=engine, ts=time.time(), vllm="0.32.0", target="scripted", drafter=drafter, method=drafter,
             max_k=MAX_K, batch_k="free", max_num_seqs=SEQUENCES, data_parallel_size=1, device="cpu",
             async_scheduling=False, configured=configured, resolved=configured, boot=self.boot, pid=os.getpid(),
             max_model_len=8192,
@@ -173,7 +174,7 @@ class Api(http.server.BaseHTTPRequestHandler):
             self._stream(request, sequence)
             return
         sequence.done.wait()
-        self._json({"id": request, "choices": [{"text": "…"}], "usage": {"completion_tokens": sequence.tokens}})
+        self._json({"id": request, "choices": [{"text": "…"}], "usage": _usage(sequence)})
 
     def _stream(self, request: str, sequence: Sequence) -> None:
         self.send_response(200)
@@ -184,7 +185,8 @@ class Api(http.server.BaseHTTPRequestHandler):
             over = False
             while not over:
                 over = sequence.done.wait(PIECE_SECONDS)
-                self._piece(json.dumps({"id": request, "choices": [{"text": "…"}]}))
+                self._piece(json.dumps({"id": request, "choices": [{"text": "…", "delta": {"content": "…"}}]}))
+            self._piece(json.dumps({"id": request, "choices": [], "usage": _usage(sequence)}))
             self._piece("[DONE]")
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
@@ -209,6 +211,10 @@ class Api(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+def _usage(sequence: Sequence) -> dict[str, int]:
+    return {"prompt_tokens": sequence.arrived.prompt_tokens, "completion_tokens": sequence.tokens}
 
 
 def main() -> None:

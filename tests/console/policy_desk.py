@@ -77,8 +77,8 @@ class Desk:
         with self._store.connection.cursor() as cursor:
             yield cursor
 
-    def set(self, **params: Any) -> PolicyResult:
-        return asyncio.run(policy_set(self.station, PolicySet(**params), "operator"))
+    def set(self, actor: str = "operator", /, **params: Any) -> PolicyResult:
+        return asyncio.run(policy_set(self.station, PolicySet(**params), actor))
 
     def undo(self, version: int | None = None) -> PolicyResult:
         return asyncio.run(policy_undo(self.station, PolicyUndo(version=version), "operator"))

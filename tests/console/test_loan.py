@@ -179,3 +179,50 @@ def test_values_are_named_as_they_are_typed() -> None:
     assert [word(value) for value in (0, 1, None, True, OTHER, "vanilla")] == [
         "0", "1", "none", "on", "static:2", "vanilla",
     ]  # fmt: skip
+
+
+def kept(station: FakeStation, told: list[str]) -> Loan:
+    return Loan(station, BORROWED, "a long try", told.append, kept=True)
+
+
+def test_a_loan_that_is_kept_outlives_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.rehearsing.loan.RENEW_SECONDS", 0.01)
+    monkeypatch.setattr("console.rehearsing.loan._AGAIN_SECONDS", 0.01)
+    station = FakeStation()
+
+    async def lend() -> Loan:
+        async with kept(station, []) as loan:
+            for lost in (False, True):
+                before = station.seen.unconfirmed
+                station.failing, station.lost = 3, lost
+                async with asyncio.timeout(5):
+                    while station.failing or station.seen.unconfirmed == before:
+                        await asyncio.sleep(0.01)
+                assert (station.seen.policy, station.seen.cap, lane(station.seen)) == (OFF, 0, "vanilla")
+        return loan
+
+    assert asyncio.run(lend()).trouble == []
+    assert (station.seen.policy, station.seen.cap, station.seen.unconfirmed) == (STATIC, None, None)
+
+
+@pytest.mark.parametrize("meanwhile", ["mode", "confirmed", "reverted"])
+def test_a_loan_that_somebody_else_ended_is_not_kept(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.rehearsing.loan.RENEW_SECONDS", 0.01)
+    station = FakeStation()
+
+    async def lend() -> Loan:
+        async with kept(station, []) as loan:
+            if meanwhile == "mode":
+                station.put(PolicySet(policy=OTHER))
+            elif meanwhile == "confirmed":
+                station._set(unconfirmed=None)
+            else:
+                station.revert()
+            version = station.seen.policy_version
+            await asyncio.sleep(0.1)
+            assert station.seen.policy_version == version
+        return loan
+
+    loan = asyncio.run(lend())
+    assert station.seen.policy == (OTHER if meanwhile == "mode" else STATIC)
+    assert bool(loan.trouble) == (meanwhile != "confirmed")

@@ -16,7 +16,7 @@ from console.station.step_blocks import Block, Load
 from engine.frames import CAUSE_CODE, COLUMNS, WIRE_VERSION, Announcement, Frame, PackedStep, pack_columns
 from engine.records import EngineRecord, PolicyMode, Probe
 from store.database import Store
-from tests.console.policy_desk import STATIC, Desk
+from tests.console.policy_desk import ADAPTIVE, STATIC, Desk, learn
 
 DEEPER = PolicyMode(mode="static", k=8)
 KNOWN = KnownEngine("e0", owned=True)
@@ -132,6 +132,20 @@ def test_a_raise_that_makes_serving_slower_is_taken_back_at_once_with_its_number
     assert numbers["before"] == pytest.approx(800, rel=0.05)
     assert numbers["after"] == pytest.approx(533, rel=0.05)
     assert (numbers["blocks_before"], numbers["blocks_after"]) == (42, 19)
+
+
+def test_what_adaptive_does_under_a_loan_is_part_of_the_trial(desk: Desk) -> None:
+    engine, before = Serving(desk.confirming), desk.state.version
+    engine.steps(400, before, ms=40)
+    desk.set("rehearsal", policy=ADAPTIVE, confirm=300)
+    learn(desk, "chat", k=1)
+    engine.steps(200, desk.state.version, ms=60)
+    desk.skip(1)
+    assert desk.state.policy == ADAPTIVE
+    desk.set(cap=8)  # the operator's own change under it is watched again
+    engine.steps(200, desk.state.version, ms=60)
+    desk.skip(1)
+    assert desk.state.policy == STATIC
 
 
 def test_too_few_steps_say_nothing(desk: Desk) -> None:

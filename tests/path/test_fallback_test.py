@@ -25,6 +25,9 @@ def test_k_follows_the_load_to_0_and_back_within_a_step(served: Served) -> None:
     assert [level["k"] for level in result["levels"]] == [4, 1, 0, 0, 1, 4]
     assert [level["concurrent"] for level in result["levels"]] == [1, 5, 12, 12, 5, 1]
     assert served.snapshot().policy == STATIC
+    assert result["acceptance_before"] is not None
+    assert result["acceptance_after"] == pytest.approx(result["acceptance_before"], abs=0.1)
+    assert (result["prompts"], min(result["draft_steps_before"], result["draft_steps_after"]) >= 30) == (8, True)
 
     # The same from what was recorded, told apart by the version that the engine stamped on its steps.
     records = served.records()
