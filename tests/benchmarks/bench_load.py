@@ -61,7 +61,7 @@ async def _by_httpx(path: Path, url: str) -> LoadSummary:
 
         async def one(request: DrawnRequest, due: float) -> None:
             lags.append(asyncio.get_running_loop().time() - due)
-            content = body(request, "m", "")
+            content = body(request, "m", "", "salt")
             async with client.stream("POST", f"{url}/v1/chat/completions", content=content) as answer:
                 async for line in answer.aiter_lines():
                     line.startswith("data:")

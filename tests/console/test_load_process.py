@@ -78,6 +78,8 @@ async def test_it_sends_what_was_drawn_with_the_key_out_of_sight_and_tells_what_
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    (salt,) = {body.pop("cache_salt") for body in bodies}
+    assert len(salt) == 32, "a pass shares vLLM's prefix cache with no other pass"
     assert bodies == [
         common
         | {"max_tokens": 3, "temperature": 0.7, "seed": 0, "vllm_xargs": {"workload": "rehearsal/chat"}},

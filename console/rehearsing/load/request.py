@@ -11,8 +11,12 @@ from console.rehearsing.load.target import Target
 from store.rehearsal.records import DrawnRequest
 
 
-def body(request: DrawnRequest, model: str, tag_prefix: str) -> bytes:
-    """A chat completion in OpenAI's form, with vLLM's own parameters."""
+def body(request: DrawnRequest, model: str, tag_prefix: str, cache_salt: str) -> bytes:
+    """A chat completion in OpenAI's form, with vLLM's own parameters.
+
+    Every arm sends the same prompts: under a `cache_salt` of its own a pass finds nothing of the passes before it in
+    vLLM's prefix cache, and its own prefixes as ever.
+    """
     said: dict[str, Any] = {
         "model": model,
         "messages": request.messages,
@@ -22,6 +26,7 @@ def body(request: DrawnRequest, model: str, tag_prefix: str) -> bytes:
         "stream": True,
         "stream_options": {"include_usage": True},
         "vllm_xargs": {"workload": tag_prefix + request.workload},
+        "cache_salt": cache_salt,
     }
     if request.exact:
         said |= {"ignore_eos": True, "min_tokens": request.max_tokens}

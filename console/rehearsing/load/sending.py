@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -47,6 +48,7 @@ class Sender:
         self._keep = keep
         self._model = model
         self._tag_prefix = tag_prefix
+        self._cache_salt = secrets.token_hex(16)
         self._api_key = api_key
         self._drain_seconds = drain_seconds
         self._loop = asyncio.get_running_loop()
@@ -105,7 +107,9 @@ class Sender:
         answer = Answer()
         with contextlib.suppress(asyncio.CancelledError):
             try:
-                said = events(self._where, body(request, self._model, self._tag_prefix), self._api_key)
+                said = events(
+                    self._where, body(request, self._model, self._tag_prefix, self._cache_salt), self._api_key
+                )
                 await exchange(self._where, said, answer, self._elapsed)
             finally:
                 answer.fail(*self._given_up)  # says nothing where all is said
