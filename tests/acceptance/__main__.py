@@ -18,6 +18,7 @@ MEASUREMENTS = (
     "station_gone",
     "whatif_engine",
     "replayed_run",
+    "rehearsal",
 )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 HERE = Path(__file__).parent
 
@@ -32,5 +33,5 @@ def commit() -> str:
 def write(name: str, figures: dict[str, Any]) -> Path:
     path = HERE / f"{name}.json"
     record = {"measurement": name, "date": time.strftime("%Y-%m-%d"), "commit": commit(), "machine": machine()}
-    path.write_text(json.dumps(record | figures, indent=1) + "\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record | figures), indent=1) + b"\n")
     return path
