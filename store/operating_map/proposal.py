@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from store.operating_map.cells import Measured
+from store.operating_map.cells import NEGLIGIBLE, Measured
 from store.operating_map.loads import Load
 from store.rehearsal.arms import drafts
 
 REGRET: Final = 1.05
-"""Where noise hides which arm is best, none is taken over which the top one showed more than this."""
+"""Where noise hides whether drafting helps, the K of the cell beside it is taken unless another showed this gain over
+it."""
 
 Schedule = list[tuple[int, int, int]]
 
@@ -25,9 +26,9 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
 
     Where it is clear whether drafting helps, the least K that is as good as the best. Where it is not, the K of the
     nearest cell below or above where it is, if that is as good here, too (of two the lower); else the least that is as
-    good. What showed a loss of `REGRET` is not as good, though noise may hide it. A cell that was not measured takes
-    the lower K of its neighbours: never more than was measured to help with fewer sequences running, nor more than
-    helps with more of them.
+    good. Noise hides large losses of a lower K where repeats are few, so it must have shown next to none. A cell that
+    was not measured takes the lower K of its neighbours: never more than was measured to help with fewer sequences
+    running, nor more than helps with more of them.
     """
     clear = [_least(cell) if cell is not None and cell.decided() else None for cell in cells]
     chosen = [
@@ -41,17 +42,18 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
 
 
 def _least(cell: Measured) -> int:
-    return min(_good(cell))
+    return min(_good(cell, NEGLIGIBLE))
 
 
 def _unclear(cell: Measured, beside: list[int]) -> int:
-    good = _good(cell)
-    return min([k for k in beside if k in good] or good)
+    fitting = [k for k in beside if k in _good(cell, REGRET)]
+    return min(fitting or _good(cell, NEGLIGIBLE))
 
 
-def _good(cell: Measured) -> set[int]:
+def _good(cell: Measured, limit: float) -> set[int]:
+    """K of arms that are as good as the top one, and over which it showed no gain of `limit`."""
     top = cell.top()
-    return {max(0, drafts(arm)) for arm in cell.as_good() if cell.arms.ratio(top, arm).value < REGRET}
+    return {max(0, drafts(arm)) for arm in cell.as_good() if cell.arms.ratio(top, arm).value < limit}
 
 
 def _beside(chosen: Sequence[int | None], place: int) -> list[int]:

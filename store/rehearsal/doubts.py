@@ -72,9 +72,8 @@ def unknown(rehearsal: Rehearsal, arms: Sequence[str], made: Sequence[Made], pla
     plan = rehearsal.plan
     found = []
     if len(made) < planned:
-        found.append(
-            f"{planned - len(made)} of {planned} passes were not made: `specdeck rehearse --resume` makes them"
-        )
+        remedy = ": `specdeck rehearse --resume` makes them" if rehearsal.ended is None else ""
+        found.append(f"{planned - len(made)} of {planned} passes were not made{remedy}")
     if max(len([one for one in made if one.arm == arm]) for arm in arms) < 2:
         found.append("one pass: nothing promised; how far a repeat would differ is not known")
     if WITHOUT not in arms:
