@@ -141,6 +141,7 @@ def _tell_phases(engine: EngineView, told: set[str], tell: Callable[[str], None]
 
 async def _calibrated(feed: FeedClient, tell: Callable[[str], None]) -> None:
     """Until the engine's step times are measured, by which `adaptive` decides, or won't be."""
+    tell(f"the engine's step times are measured for `adaptive`: at most {_CALIBRATION_SECONDS:.0f} s")
     until = time.monotonic() + _CALIBRATION_SECONDS
     while time.monotonic() < until:
         calibration = (await feed.request("snapshot", None, Snapshot)).calibration

@@ -177,6 +177,8 @@ def test_the_engine_follows_and_the_policy_is_as_before(station: RehearsingStati
     done = station.run("rehearse", "--fallback-test", "--json")
     assert done.code == 0, done
     assert done.json["passed"] is True
+    assert done.json["acceptance_before"] == done.json["acceptance_after"] is not None
+    assert done.json["prompts"] == 8
     assert done.json["schedule"] == [[1, 2, 4], [3, 8, 1], [9, 32, 0]]
     assert [level["k"] for level in done.json["levels"]] == [4, 1, 0, 0, 1, 4]
     assert all(level["steps"] >= 60 for level in done.json["levels"])
@@ -251,9 +253,7 @@ def test_a_killed_rehearsal_leaves_a_change_that_the_station_takes_back(station:
     station.confirm()
 
 
-def test_without_a_way_to_rehearse_it_says_what_there_is(station: RehearsingStation) -> None:
-    assert station.run("rehearse").code == 2
-    assert "only --fallback-test for now" in station.run("rehearse").stderr
+def test_a_schedule_without_a_fallback_is_refused(station: RehearsingStation) -> None:
     wrong = station.run("rehearse", "--fallback-test", "--schedule", "[[1,4,2]]")
     assert wrong.code == 2
     assert "must have K 0" in wrong.stderr
