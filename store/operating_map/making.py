@@ -15,6 +15,7 @@ from store.operating_map.proposal import Schedule, schedule
 from store.operating_map.records import CellArm, MapCell, OperatingMap
 from store.operating_map.strata import ArmStrata
 from store.rehearsal.arms import baseline_of, drafts
+from store.rehearsal.doubts import ONE_PASS
 from store.rehearsal.plan import WITHOUT, Plan, fixed_k
 from store.rehearsal.reading import PassRead, RehearsalError, read_passes, read_rehearsal
 from store.rehearsal.records import Rehearsal
@@ -133,7 +134,7 @@ def _notes(
 ) -> Iterator[str]:
     mix = [cell for cell in cells if cell.workload is None]
     if all(repeats < 2 for cell in mix for repeats in (arm.repeats for arm in cell.arms)):
-        yield "one pass: nothing promised"
+        yield ONE_PASS
     open_loads = [shown((cell.first, cell.last)) for cell in mix if cell.state == "not_measured"]
     if open_loads and chosen is not None:
         yield f"{', '.join(open_loads)} running: not measured; the schedule carries the lower K of its neighbours there"

@@ -10,6 +10,8 @@ from store.rehearsal.reading import PassRead
 from store.rehearsal.records import Rehearsal
 from store.rehearsal.result_records import Made, PartFigures
 
+ONE_PASS: Final = "one pass: nothing promised; how far a repeat would differ is not known"
+
 LAG_SHARE: Final = 0.1
 """A generator whose p99 lag is a larger share of an arm's median time to first token is in the way."""
 
@@ -75,7 +77,7 @@ def unknown(rehearsal: Rehearsal, arms: Sequence[str], made: Sequence[Made], pla
         remedy = ": `specdeck rehearse --resume` makes them" if rehearsal.ended is None else ""
         found.append(f"{planned - len(made)} of {planned} passes were not made{remedy}")
     if max(len([one for one in made if one.arm == arm]) for arm in arms) < 2:
-        found.append("one pass: nothing promised; how far a repeat would differ is not known")
+        found.append(ONE_PASS)
     if WITHOUT not in arms:
         found.append(
             "an engine without speculation was not measured: gains are over "
