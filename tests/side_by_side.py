@@ -1,0 +1,60 @@
+"""How the tests are shared out among processes under `pytest -n`: a file at a time, but for those with a real engine.
+
+Tests on the real engine follow one another in one process (`ENGINE`), since two engines at once would want the same
+cores; other files run beside them. What measures time (marker `alone`) comes last, when nothing else runs, in the
+process that has the shared engine already. Without `-n` nothing of this applies.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
+
+ENGINE, ALONE = "engine", "alone"
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Name each test's group for xdist, and put them into the order in which they are to begin."""
+    for item in items:
+        if (group := _group(item)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("alone"):
+        return ALONE
+    return ENGINE if item.get_closest_marker("engine") else None
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    """The engines first, since they take longest; of them the shared one last: those after it need it alone."""
+    group = _group(item)
+    return group == ALONE, group != ENGINE, "served" in getattr(item, "fixturenames", ())
+
+
+class SideBySide(LoadGroupScheduling):
+    """Units of work are files and the two groups; `ALONE`, the last one, waits until the other processes are done."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group = super()._split_scope(nodeid)
+        return group if group in (ENGINE, ALONE) else nodeid.partition("::")[0]
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if ALONE in self.workqueue:
+            self.workqueue.move_to_end(ALONE)  # behind what a process that crashed has left
+        if self._only_alone_is_left():
+            node = next((one for one in self.nodes if ENGINE in self.assigned_work[one]), self.nodes[0])
+            for other in self.nodes:
+                if other is not node and not other.shutting_down:
+                    other.shutdown()  # it ends with what it has been given
+        super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        others = [work for one, work in self.assigned_work.items() if one is not node]
+        if not (self._only_alone_is_left() and any(map(self._pending_of, others))):
+            super()._assign_work_unit(node)
+
+    def _only_alone_is_left(self) -> bool:
+        return next(iter(self.workqueue), None) == ALONE
