@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+
     from tests.side_by_side import SideBySide
 
 # How long an example takes says nothing here: other tests, and engines, run beside this one.
@@ -20,14 +22,16 @@ settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if hasattr(config, "workerinput"):  # one of several processes, under `-n`
+    if hasattr(config, "workerinput"):  # this is one of several processes
         from tests.side_by_side import arrange
 
         arrange(items)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SideBySide:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SideBySide | None:
+    if config.getoption("dist") != "loadgroup":
+        return None
     from tests.side_by_side import SideBySide
 
     return SideBySide(config, log)

@@ -1,8 +1,8 @@
-"""How the tests are shared out among processes under `pytest -n`: a file at a time, but for those with a real engine.
+"""How `make test` shares the tests out among processes (`-n 2 --dist loadgroup`): a file at a time, but for two groups.
 
 Tests on the real engine follow one another in one process (`ENGINE`), since two engines at once would want the same
 cores; other files run beside them. What measures time (marker `alone`) comes last, when nothing else runs, in the
-process that has the shared engine already. Without `-n` nothing of this applies.
+process that has the shared engine already. `pytest` by itself runs all in one process, in the usual order.
 """
 
 from __future__ import annotations
