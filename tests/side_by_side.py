@@ -8,6 +8,7 @@ process that has the shared engine already. `pytest` by itself runs all in one p
 from __future__ import annotations
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
@@ -36,6 +37,10 @@ def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
 
 class SideBySide(LoadGroupScheduling):
     """Units of work are files and the two groups; `ALONE`, the last one, waits until the other processes are done."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        config.option.loadscopereorder = False  # the order is that of `arrange`
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         group = super()._split_scope(nodeid)

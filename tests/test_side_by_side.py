@@ -44,7 +44,7 @@ def collected(sizes: Sizes) -> list[str]:
 
 
 def scheduler(ids: list[str], processes: int) -> tuple[Any, list[Worker]]:
-    option = SimpleNamespace(loadscopereorder=False)
+    option = SimpleNamespace(loadscopereorder=True)
     config: Any = SimpleNamespace(option=option, getvalue=lambda name: ["popen"] * processes)
     made: Any = SideBySide(config)
     workers = [Worker() for _ in range(processes)]
