@@ -23,9 +23,10 @@ settings.load_profile("suite")
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):  # this is one of several processes
-        from tests.side_by_side import arrange
+        from tests.side_by_side import arrange, end_quietly
 
         arrange(items)
+        end_quietly()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,6 +7,9 @@ process that has the shared engine already. `pytest` by itself runs all in one p
 
 from __future__ import annotations
 
+import atexit
+import os
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
@@ -33,6 +36,11 @@ def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
     """The engines first, since they take longest; of them the shared one last: those after it need it alone."""
     group = _group(item)
     return group == ALONE, group != ENGINE, "served" in getattr(item, "fixturenames", ())
+
+
+def end_quietly() -> None:
+    """Of a process for tests: when it ends, triton's bindings, which come with vLLM, tell of their leaks at length."""
+    atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
 class SideBySide(LoadGroupScheduling):
