@@ -21,6 +21,7 @@ settings.register_profile("suite", settings(), deadline=None, suppress_health_ch
 settings.load_profile("suite")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):  # this is one of several processes
         from tests.side_by_side import arrange, end_quietly

@@ -88,6 +88,15 @@ def test_all_are_run_and_the_last_group_has_the_machine_to_itself(
         assert places["tests/test_engine.py"] == places["tests/test_alone.py"], "the shared engine is there already"
 
 
+def test_xdist_has_read_the_groups(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("all in one process")
+    for one in request.session.items:
+        for group in one.iter_markers("xdist_group"):
+            assert one.nodeid.endswith(f"@{group.args[0]}")
+        assert one.get_closest_marker("engine") is None or one.get_closest_marker("xdist_group")
+
+
 def test_engines_begin_the_shared_one_last_of_them_and_what_measures_time_ends(request: pytest.FixtureRequest) -> None:
     def item(name: str, *marks: str, fixtures: tuple[str, ...] = ()) -> Any:
         def one() -> None: ...
