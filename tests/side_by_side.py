@@ -16,6 +16,8 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 ENGINE, ALONE = "engine", "alone"
+ONE_CORE = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+"""Environment of an engine beside other tests: on all cores each of its threads would wait for the one held up."""
 
 
 def arrange(items: list[pytest.Item]) -> None:

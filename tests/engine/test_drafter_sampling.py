@@ -30,6 +30,7 @@ from tests.engine.distribution import (
 )
 from tests.engine.greedy import CHATS, LOGPROBS, Difference, differences, noise
 from tests.engine.random_head import write_random_head
+from tests.side_by_side import ONE_CORE
 
 SAMPLES = 60
 """Of each prompt and arm."""
@@ -114,7 +115,10 @@ def head(bundled_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arm(head: Path) -> Iterator[Arm]:
     # A small token budget, so that a long prompt comes in chunks.
     spec = EngineSpec(drafter=str(head), max_k=4, max_num_seqs=24, max_num_batched_tokens=256, max_model_len=1024)
-    arm = Arm("sampling", opening(spec, resolve("bundled"), as_served=False))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ONE_CORE.items():
+            patch.setenv(name, value)
+        arm = Arm("sampling", opening(spec, resolve("bundled"), as_served=False))
     try:
         arm.ready()
         yield arm
