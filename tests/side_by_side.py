@@ -2,7 +2,8 @@
 
 Tests on the real engine follow one another in one process (`ENGINE`), since two engines at once would want the same
 cores; other files run beside them. What measures time (marker `alone`) comes last, when nothing else runs, in the
-process that has the shared engine already. `pytest` by itself runs all in one process, in the usual order.
+process that has the shared engine already. A failed test of these is named with its group behind an @: leave that off
+to run it again. `pytest` by itself, or `make test ARGS="-n 0"`, runs all in one process and in the usual order.
 """
 
 from __future__ import annotations
