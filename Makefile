@@ -21,7 +21,7 @@ demo: setup ## the console on a bundled engine with sample traffic
 	@$(BIN)/specdeck demo $(ARGS)
 
 test: setup ## the whole test suite, on the real engine
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
 check: setup ## format, lint, types, import contracts: seconds
 	@$(BIN)/ruff format --check .

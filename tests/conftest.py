@@ -6,8 +6,37 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+
+    from tests.side_by_side import SideBySide
+
+# How long an example takes says nothing here: other tests, and engines, run beside this one.
+settings.register_profile("suite", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # this is one of several processes
+        from tests.side_by_side import arrange, end_quietly
+
+        arrange(items)
+        end_quietly()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SideBySide | None:
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.side_by_side import SideBySide
+
+    return SideBySide(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -206,6 +206,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self._draw()
 
     def _draw(self) -> None:
+        if not self.is_running:
+            return  # it is ending: its screens stand there without their widgets
         for screen in self.screen_stack:
             if isinstance(screen, DeckScreen):
                 screen.show(self.picture)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from console.feed.messages import EngineView, Snapshot
 from console.station.options import StationOptions, write_options
 from engine.process import ManagedProcess
 from engine.records import PolicyMode
+from tests.ports import free_port
 
 T = TypeVar("T")
 
@@ -29,12 +29,6 @@ SCRIPTED = Path(__file__).with_name("scripted_engine.py")
 ENGINE_COMMAND = [sys.executable, str(SCRIPTED)]
 VANILLA_COMMAND = [*ENGINE_COMMAND, "--vanilla"]
 """The same without a drafter."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(condition: Callable[[], T | None], what: str) -> T:

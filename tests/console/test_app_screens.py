@@ -8,6 +8,7 @@ from textual.widgets import Log, OptionList
 
 from console.app.application import SpecdeckApp
 from console.app.bucket_table import BucketTable
+from console.app.deck_screen import DeckScreen
 from console.app.dialogs import ConfirmDialog
 from console.app.outcome import Outcome
 from console.feed.client import FeedError, Silence
@@ -325,3 +326,18 @@ async def test_every_screen_draws_at_every_size(size: tuple[int, int], key: str)
         await pilot.press(key)
         await settled(pilot)
         assert max(len(line) for line in text_on(app).splitlines()) <= size[0]
+
+
+async def test_a_tick_while_the_app_ends_finds_screens_without_widgets_and_draws_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticks: list[int] = []
+
+    def tick(screen: DeckScreen) -> None:
+        ticks.append(len(screen.children))
+        screen.deck._tick()
+
+    monkeypatch.setattr(DeckScreen, "on_unmount", tick, raising=False)
+    async with running(scenes.live()):
+        pass
+    assert ticks == [0]

@@ -12,6 +12,23 @@ from engine.drafter.evaluation.arms import Served
 LOGPROBS = 5
 """Asked for of the plain run: three tokens can be close too."""
 
+CHATS = (
+    "Write a short introduction to pensions.",
+    "How long does it take to paint a room?",
+    "Tell me something surprising about encryption.",
+    "How would you explain democracy to a ten year old?",
+    "How long does it take to wake up early?",
+    "Write three questions about algebra and answer them.",
+    "What is dinosaurs?",
+    "Summarise the most important points about graphic design in one paragraph.",
+    "What are the advantages and disadvantages of the Silk Road?",
+    "What are the key terms when people talk about dinosaurs?",
+    "What is the history of the Silk Road?",
+    "Describe fractions in two or three sentences.",
+)
+"""Held out of the bundled head's training (`test_drafter_prompts` sees that it stays so). Written out, since making
+all of them parses the standard library, for ten seconds."""
+
 
 class Difference(NamedTuple):
     """The first place at which a run leaves the plain one. `gap`: how much less likely than its own token the plain run

@@ -10,6 +10,7 @@ import pytest
 from console.traffic import prompts as traffic
 from engine.drafter import prompts
 from engine.drafter.recipe import FULL, KINDS, TINY, Recipe, RecipeError, read, validate
+from tests.engine.greedy import CHATS
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,10 @@ def full() -> prompts.PromptSets:
 def test_no_held_out_prompt_and_no_held_out_topic_is_trained_on(full: prompts.PromptSets) -> None:
     assert not {prompt.text for prompt in full.training} & {prompt.text for prompt in full.held_out}
     assert not {prompt.topic for prompt in full.training} & {prompt.topic for prompt in full.held_out}
+
+
+def test_what_the_sampling_tests_ask_was_held_out(full: prompts.PromptSets) -> None:
+    assert {*CHATS} <= {prompt.text for prompt in full.held_out}
 
 
 def test_the_demo_is_not_trained_on(full: prompts.PromptSets) -> None:

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from engine.drafter.evaluation.arms import REFUSED, Arm, Ask, Block, Served, opening
-from engine.drafter.prompts import build
-from engine.drafter.recipe import FULL
 from engine.launch import EngineSpec
 from engine.models import ModelError, read_config, resolve, resolve_drafter
 from tests.engine.distribution import (
@@ -30,8 +28,9 @@ from tests.engine.distribution import (
     pooled,
     together,
 )
-from tests.engine.greedy import LOGPROBS, Difference, differences, noise
+from tests.engine.greedy import CHATS, LOGPROBS, Difference, differences, noise
 from tests.engine.random_head import write_random_head
+from tests.side_by_side import ONE_CORE
 
 SAMPLES = 60
 """Of each prompt and arm."""
@@ -116,7 +115,10 @@ def head(bundled_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arm(head: Path) -> Iterator[Arm]:
     # A small token budget, so that a long prompt comes in chunks.
     spec = EngineSpec(drafter=str(head), max_k=4, max_num_seqs=24, max_num_batched_tokens=256, max_model_len=1024)
-    arm = Arm("sampling", opening(spec, resolve("bundled"), as_served=False))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ONE_CORE.items():
+            patch.setenv(name, value)
+        arm = Arm("sampling", opening(spec, resolve("bundled"), as_served=False))
     try:
         arm.ready()
         yield arm
@@ -124,14 +126,9 @@ def arm(head: Path) -> Iterator[Arm]:
         arm.close()
 
 
-def _chats() -> list[str]:
-    held_out = [prompt for prompt in build(FULL).held_out if prompt.kind in ("chat", "code") and len(prompt.text) < 300]
-    return [prompt.text for prompt in held_out[:12]]
-
-
 def _greedy(arm: Arm, k: int, batch: int) -> list[Served]:
     sampling = {"temperature": 0.0, "max_tokens": CHAT_TOKENS, "logprobs": LOGPROBS}
-    return arm.serve(Block([Ask(text, sampling) for text in _chats()], batch, k)).served
+    return arm.serve(Block([Ask(text, sampling) for text in CHATS], batch, k)).served
 
 
 @pytest.mark.engine
@@ -213,7 +210,7 @@ def test_top_k_and_top_p_hold_under_speculation(arm: Arm, limits: dict[str, Any]
 @pytest.mark.engine
 def test_one_batch_holds_greedy_sampled_seeded_and_long_requests(arm: Arm) -> None:
     """Each gets what it asked for, and a second time the same where it must be."""
-    text = _chats()[0]
+    text = CHATS[0]
     narrow = {"max_tokens": 16, "ignore_eos": True}
     long = "word " * 600 + text  # more than two budgets: its prefill comes in chunks
     asks = [
@@ -243,7 +240,7 @@ def test_one_batch_holds_greedy_sampled_seeded_and_long_requests(arm: Arm) -> No
 
 @pytest.mark.engine
 def test_what_speculation_cannot_do_is_refused_and_the_engine_lives(arm: Arm) -> None:
-    text = _chats()[0]
+    text = CHATS[0]
     asks = [
         Ask(text, {"temperature": 0.8, "min_p": 0.1, "max_tokens": 4}),
         Ask("word " * 2000, {"max_tokens": 4}),

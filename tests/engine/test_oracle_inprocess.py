@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.side_by_side import ONE_CORE
+
 METHODS: tuple[Any, ...] = (
     "ngram", "draft_model", pytest.param("eagle", marks=pytest.mark.long), "eagle3", "custom_class",
 )  # fmt: skip
@@ -35,7 +37,7 @@ def _run(method: str, model: Path, out: Path) -> dict[str, Any]:
             capture_output=True,
             text=True,
             timeout=400,
-            env=os.environ | {"HF_HUB_OFFLINE": "1", "VLLM_USE_AOT_COMPILE": "0"},
+            env=os.environ | {"HF_HUB_OFFLINE": "1", "VLLM_USE_AOT_COMPILE": "0"} | ONE_CORE,
             check=False,
         )
         assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

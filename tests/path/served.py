@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -22,17 +21,12 @@ from console.feed.messages import Snapshot
 from console.feed.protocol import PolicyResult, PolicySet
 from engine.records import PolicyMode, Record
 from engine.sockets import Sockets
+from tests.ports import free_port
 
 SPECDECK = Path(sys.executable).with_name("specdeck")
 START_SECONDS = 300.0
 
 T = TypeVar("T")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(what: str, found: Callable[[], T | None], seconds: float = 60.0) -> T:

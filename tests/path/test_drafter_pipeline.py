@@ -19,8 +19,6 @@ import pytest
 from engine.drafter.evaluation.result import Evaluation
 from engine.models import identify
 
-pytestmark = pytest.mark.engine
-
 SPECDECK = str(Path(sys.executable).with_name("specdeck"))
 STAGE_SECONDS = 400.0
 
@@ -29,6 +27,7 @@ def _specdeck(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([SPECDECK, *arguments], capture_output=True, text=True, timeout=STAGE_SECONDS, check=False)
 
 
+@pytest.mark.engine
 @pytest.mark.long  # each stage by itself is tested without
 def test_a_head_from_nothing_cut_off_once_on_the_way(tmp_path: Path) -> None:
     work = tmp_path / "my-head"

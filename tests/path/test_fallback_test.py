@@ -10,7 +10,7 @@ from engine.records import ControlRecord, PolicyMode, StepRecord
 from engine.schedule import lookup, parse_schedule
 from tests.path.served import Served
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 SCHEDULE = [[1, 2, 4], [3, 8, 1], [9, 32, 0]]
 STATIC = PolicyMode(mode="static", k=4)

@@ -18,7 +18,7 @@ from console.feed.messages import Snapshot
 from engine.records import GapRecord, StepRecord
 from tests.path.served import Served, until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 ALIKE = [pytest.param(role, marks=pytest.mark.long) for role in ("engine_core", "worker")]
 """Each costs a start of the engine; a scripted one is killed in `tests.console.test_station_process`."""

@@ -18,7 +18,7 @@ from engine.records import PolicyMode
 from tests.path.policies import set_policy
 from tests.path.served import Served, until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 BATCH = 16
 SECONDS = 25.0

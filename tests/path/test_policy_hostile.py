@@ -19,7 +19,7 @@ from engine.records import ControlRecord, Record, Row, SequenceRecord, StepRecor
 from tests.path.planted_traffic import FRIENDLY, HOSTILE, PROPOSER, Traffic, environment, turned_off, view_of
 from tests.path.served import Served, until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 LONGEST_PAUSE = 20.0
 BRISK = {

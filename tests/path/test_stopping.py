@@ -6,7 +6,7 @@ import pytest
 
 from tests.path.served import Served, until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 
 def test_stop_leaves_no_process(served: Served) -> None:
