@@ -21,7 +21,7 @@ from store.rehearsal.records import DrawnRequest, Message, Outcome
 from store.rehearsal.waiting import waiting
 from tests.path.served import Served, until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.alone]
 
 SECONDS = 14.0
 APART = 1.0
