@@ -22,7 +22,7 @@ SEVERITY: Final[dict[str, tuple[str, Role]]] = {
 
 
 SCREENS_SPARE: Final = 4
-"""The names of the screens go before the screens' own keys do."""
+"""The names of the screens go before the screens' own keys do; that there are screens never goes."""
 
 
 def status_line(picture: Picture, width: int) -> Line:
@@ -84,7 +84,7 @@ def _screens(screens: Sequence[Action], picture: Picture, keymap: Mapping[str, s
     names = [key_name(action, keymap) for action in screens]
     here = next((label_of(action, picture) for action in screens if action.id == current), "screens")
     short: Line = ((f"{names[0]}-{names[-1]}", "key"), (f" {here}", "bright"))
-    return Part(join([_key(action, picture, keymap, current) for action in screens]), SCREENS_SPARE, short)
+    return Part(join([_key(action, picture, keymap, current) for action in screens]), SCREENS_SPARE, short, 0)
 
 
 def _key(action: Action, picture: Picture, keymap: Mapping[str, str], current: str) -> Line:
