@@ -7,6 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from console.feed.bucket_detail import BucketDetailParams
 from console.feed.messages import Snapshot
 from console.feed.protocol import (
     AlertAct,
@@ -28,7 +29,7 @@ from console.feed.protocol import (
     StopParams,
 )
 from console.feed.server import Endpoint, FeedError
-from console.station import queries, step_queries
+from console.station import bucket_queries, queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
 from console.station.policy_set import policy_set
@@ -50,6 +51,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "hello": (None, hello),
         "snapshot": (None, snapshot),
         "series": (SeriesParams, queries.series),
+        "bucket_detail": (BucketDetailParams, bucket_queries.bucket_detail),
         "engine_log": (LogParams, queries.engine_log),
         "policy_set": (PolicySet, policy_set),
         "policy_undo": (PolicyUndo, policy_undo),
