@@ -44,6 +44,12 @@ Returns one line for the operator about what it does, or None. Raises EndedError
 """
 
 
+def _bucket_screen() -> Screen[None]:
+    from console.app.bucket_screen import BucketScreen
+
+    return BucketScreen()
+
+
 def _policy_screen() -> Screen[None]:
     from console.app.policy_screen import PolicyScreen
 
@@ -68,7 +74,10 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     DEFAULT_MODE = "live"
-    MODES: ClassVar = {"live": LiveScreen, "policy": _policy_screen, "alerts": _alerts_screen, "engine": _engine_screen}
+    MODES: ClassVar = {
+        "live": LiveScreen, "bucket": _bucket_screen, "policy": _policy_screen, "alerts": _alerts_screen,
+        "engine": _engine_screen,
+    }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
 
     def __init__(
@@ -89,6 +98,10 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         """The operator's own keys by action id."""
         self.desk = PolicyDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
+        self.bucket: BucketKey | None = None
+        """The bucket that was looked at last; the screens hand it on."""
+        self.bucket_order: list[BucketKey] = []
+        """As the Live screen shows them."""
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
@@ -218,12 +231,27 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     # Between screens
 
-    def show_bucket(self, key: BucketKey | None) -> None:
-        """The Live screen with the cursor on a bucket, if it is there."""
-        self.switch_mode("live")
+    def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
+        """The Bucket screen of a bucket, its cursor on a moment; the Live screen where no bucket is meant."""
+        if key is None:
+            self.action_live()
+            return
+        from console.app.bucket_screen import BucketScreen
+
+        self.bucket = key
+        self.switch_mode("bucket")
         screen = self.screen
-        if isinstance(screen, LiveScreen) and key is not None and not screen.select(key):
-            self.tell("That bucket has had no traffic lately: it is in no row now.", severity="warning")
+        if isinstance(screen, BucketScreen) and not screen.look_at(ts):
+            self.tell("That moment is more than 6 h ago, further back than series are held.", severity="warning")
+
+    def show_change(self, ts: float) -> None:
+        """The Policy screen, its history at what was done at a moment."""
+        from console.app.policy_screen import PolicyScreen
+
+        self.switch_mode("policy")
+        screen = self.screen
+        if isinstance(screen, PolicyScreen):
+            screen.go_to(ts)
 
     # Talking to the operator and to the station
 
@@ -244,6 +272,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_live(self) -> None:
         self.switch_mode("live")
+
+    def action_bucket(self) -> None:
+        self.switch_mode("bucket")
 
     def action_policy(self) -> None:
         self.switch_mode("policy")

@@ -39,6 +39,8 @@ class PolicyScreen(DeckScreen):
         self._error = ""
         self._fetched: tuple[float, int | None] | None = None
         """When, and at which version of the policy, the history was asked for."""
+        self._wanted: float | None = None
+        """Moment of the change that the cursor should go to, once the history is there."""
         self.has_history = False
         """The station has answered with its history, or refused to."""
 
@@ -147,9 +149,24 @@ class PolicyScreen(DeckScreen):
             self._entries, self._error = history.entries, ""
         self.has_history = True
         self._draw_history()
+        self._go_to_wanted()
         self._draw_detail()
 
     # Cursor
+
+    def go_to(self, ts: float) -> None:
+        """Put the cursor on the line of what was done at a moment, Unix seconds."""
+        self._wanted, self._fetched = ts, None
+        if self.is_mounted:
+            self._want_history()
+
+    def _go_to_wanted(self) -> None:
+        if self._wanted is None or not self._entries:
+            return
+        wanted, self._wanted = self._wanted, None
+        nearest = min(self._entries, key=lambda entry: abs(entry.ts - wanted))
+        self.history.focus()
+        self.call_after_refresh(self.history.select, entry_key(nearest))  # without the focus it forgets
 
     @on(PickList.Moved)
     def _moved(self) -> None:

@@ -17,12 +17,13 @@ from console.feed.messages import Snapshot
 from tests.console import scenes
 from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "policy", "alerts", "engine")
+BASE: tuple[Context, ...] = ("live", "bucket", "policy", "alerts", "engine")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
     "everywhere": (),
     "live": (),
+    "bucket": ("2",),
     "policy": ("3",),
     "alerts": ("4",),
     "engine": ("7",),
@@ -38,6 +39,9 @@ BEFORE: dict[str, tuple[str, ...]] = {
     "live": ("7",),
     "back": ("slash", "c", "h", "enter"),
     "follow": ("home",),
+    "later": ("left", "left"),
+    "newest": ("left",),
+    "shorter": ("right_square_bracket",),
     "go_there": ("4", "0", "percent_sign"),
 }
 IN_A_REPLAY: tuple[Context, ...] = ("go", "what_if")
@@ -85,6 +89,7 @@ def state(app: SpecdeckApp) -> Any:
         app.picture.expected,
         app.picture.loop_from,
         [view.text for view in app.screen.query(PickList)],
+        getattr(app.screen, "looking_at", None),
     )
 
 
