@@ -14,13 +14,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from engine.intervals import CONFIDENCE, Interval, interval_of_sums
+from engine.speedup import FEW_CELLS
 from engine.step_time.columns import Floats
 from engine.step_time.load import LoadSums, account
 from engine.step_time.model import LARGEST_ERROR, MEASURED_SHARE, StepModel
 from store.counts import RATIO_UNIT, Ints
 from store.figures import BucketKey, SeriesPoint
 from store.gather import LOAD_COLUMNS, load_parts, total_parts
-from store.judge.moments import OVER, UNDER, moments
+from store.judge.moments import OVER, UNDER, N, moments
 from store.judge.spans import speedup_span
 from store.levels import CELL_SECONDS
 from store.load import SUMS, Runner
@@ -34,7 +35,7 @@ FROM (SELECT cell // {seconds} AS place, sequence, sum(draft_steps)::DOUBLE AS y
 
 
 class Realised(NamedTuple):
-    """A realised speedup; the interval is missing where one block of 10 s alone tells of no spread."""
+    """A realised speedup; the interval is missing where too few blocks of 10 s tell of their spread."""
 
     value: float
     bounds: Interval | None
@@ -136,7 +137,7 @@ def _speedups(loads: Mapping[Runner, LoadSums], models: Mapping[Runner, StepMode
     made = {}
     for place, one in zip(groups.tolist(), found_moments[:, 0], strict=True):
         if one[UNDER] > 0 and known.get(place, 0.0) >= MEASURED_SHARE * spent[place]:
-            span = speedup_span(one, CONFIDENCE, error)
+            span = speedup_span(one, CONFIDENCE, error) if one[N] >= FEW_CELLS else None
             bounds = None if span is None else Interval(span.low, span.high)
             made[place] = Realised(float(one[OVER] / one[UNDER]), bounds)
     return made

@@ -22,6 +22,8 @@ from console.app.spans import EMPTY, Line, Role, Span, between, clean, cut, wrap
 
 ROOMY: Final = 21
 """Lines from which every series has a plot of its own."""
+_SHADED: Final = 6
+"""Lines of a plot from which shade tells an interval."""
 _NARROWEST, _LOWEST = 30, 7
 _GUTTER, _LABELS = 6, 12
 """Cells left of the plots: with the figures of their axes, and where a series is a line with its name and figure."""
@@ -119,7 +121,8 @@ def _alpha(frame: Frame, height: int) -> list[Line]:
     values = [point.alpha for point in points]
     scale = charts.rate_scale([*values, None if held is None else held[0]])
     canvas = frame.canvas(height)
-    plots.band(canvas, [point.alpha_low for point in points], [point.alpha_high for point in points], scale)
+    if height >= _SHADED:
+        plots.band(canvas, [point.alpha_low for point in points], [point.alpha_high for point in points], scale)
     if held is not None:
         plots.level(canvas, held[0], scale, "╌", "dim")
     plots.curve(canvas, values, scale, "alpha")

@@ -161,15 +161,18 @@ class PolicyScreen(DeckScreen):
             self._want_history()
 
     def _go_to_wanted(self) -> None:
+        """Without the focus the history would forget where it was put: that comes first, and then this again."""
         if self._wanted is None or not self._entries:
             return
+        if not self.history.has_focus:
+            self.history.focus()
+            return
         wanted, self._wanted = self._wanted, None
-        nearest = min(self._entries, key=lambda entry: abs(entry.ts - wanted))
-        self.history.focus()
-        self.call_after_refresh(self.history.select, entry_key(nearest))  # without the focus it forgets
+        self.history.select(entry_key(min(self._entries, key=lambda entry: abs(entry.ts - wanted))))
 
     @on(PickList.Moved)
     def _moved(self) -> None:
+        self._go_to_wanted()
         self._draw_detail()
 
     @on(PickList.Resized)

@@ -30,8 +30,10 @@ def k_table(facts: BucketFacts, width: int) -> list[Line]:
             (right(f"▸{k}" if k == here else str(k), _CELL), "bright" if k == here else "dim") for k in columns
         ),
     )  # fmt: skip
-    theory = [f"{detail.theory[k]:.2f}" if k < len(detail.theory) else numbers.ABSENT for k in columns]
-    lines = [title, heading, _row("  ┄ theory", label, theory, "dim")]
+    lines = [title, heading]
+    if detail.theory:
+        theory = [f"{detail.theory[k]:.2f}" if k < len(detail.theory) else numbers.ABSENT for k in columns]
+        lines.append(_row("  ┄ theory", label, theory, "dim"))
     found = [measured.get(k) for k in columns]
     name = f"  {POINT} experienced" if label == LABEL else f"  {POINT} exp"
     lines.append(_row(name, label, [_value(one) for one in found], "bright"))
@@ -63,7 +65,9 @@ def _circumstances(detail: BucketDetail | None) -> str:
 
 
 def shown_ks(detail: BucketDetail, room: int) -> list[int]:
-    """The Ks there is room for: what was measured first, then evenly."""
+    """The Ks there is room for: those with most rows, the longest, then the shortest. Without theory only what ran."""
+    if not detail.theory:
+        return sorted(one.k for one in sorted(detail.measured, key=lambda one: -one.rows)[: max(1, room)])
     longest = max([len(detail.theory) - 1, *(one.k for one in detail.measured), 0])
     if longest + 1 <= room:
         return list(range(longest + 1))
