@@ -21,8 +21,8 @@ from store.sql import only_row
 from store.step_models import realised
 
 LOOKED_BACK_SECONDS: Final = 900.0
-MOST_STEPS: Final = 20_000
-"""However fast an engine is, no more steps are looked at: a few million rows at the largest batch."""
+MOST_ROWS: Final = 500_000
+"""However fast an engine is, no more steps are looked at than have about so many rows, of all buckets."""
 WORST: Final = 5
 LAST_ROWS: Final = 12
 ENOUGH_STEPS: Final = 8
@@ -93,7 +93,7 @@ class Recent(NamedTuple):
 def recent_rows(
     connection: duckdb.DuckDBPyConnection, members: Mapping[int, Runner], models: Mapping[Runner, StepModel], now: float
 ) -> Recent | None:
-    """The rows of these buckets in the last quarter of an hour, or in the last `MOST_STEPS` steps if those are less.
+    """The rows of these buckets in the last quarter of an hour, or as many of them as `MOST_ROWS` allows.
 
     Args:
         now: nothing later counts, Unix seconds.
@@ -115,12 +115,14 @@ def recent_rows(
 
 
 def _stretch(connection: duckdb.DuckDBPyConnection, now: float) -> Stretch | None:
-    first, last = only_row(
-        connection, "SELECT min(id), max(id) FROM steps WHERE ts > ? AND ts <= ?", [now - LOOKED_BACK_SECONDS, now]
+    first, last, rows = only_row(
+        connection,
+        "SELECT min(id), max(id), avg(decode_rows) FROM steps WHERE ts > ? AND ts <= ?",
+        [now - LOOKED_BACK_SECONDS, now],
     )
     if first is None:
         return None
-    first = max(first, last - MOST_STEPS + 1)
+    first = max(first, last - int(MOST_ROWS / max(rows, 1.0)) + 1)
     (since,) = only_row(connection, "SELECT min(ts) FROM steps WHERE id BETWEEN ? AND ?", [first, last])
     return Stretch(int(first), int(last), float(since), now)
 

@@ -185,7 +185,7 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("later", "right", "moment", "One point later", "bucket", shown=False, display="→", needs=("bucket",)),
     Action("newest", "end", "newest", "Read out the newest point again", "bucket", shown=False, needs=("bucket",)),
-    Action("next_mark", "tab", "mark", "To the next mark: control, alert, version, gap", "bucket", spare=5,
+    Action("next_mark", "tab", "mark", "To the next mark: control, alert, version, gap", "bucket", spare=3,
            needs=("bucket",)),
     Action("previous_mark", "shift+tab", "mark", "To the mark before", "bucket", shown=False, needs=("bucket",)),
     Action("shorter", "left_square_bracket", "window", "Shorter window: 6 h, 1 h, 15 min", "bucket", spare=2,
@@ -200,7 +200,7 @@ _ALL: Final[tuple[Action, ...]] = (
            "bucket", spare=2, needs=("bucket",)),
     Action("this_lane", "l", "lane", "Its workload into the vanilla lane, or out", "bucket", spare=6,
            dangerous=True, needs=("station", "write", "policy", "bucket")),
-    Action("back_to_live", "escape", "back", "Back to the newest point, then to Live", "bucket", spare=5,
+    Action("back_to_live", "escape", "back", "Back to the newest point, then to Live", "bucket", spare=3,
            display="esc"),
     Action(
         "keep", "y", "confirm raise", "Confirm the raise that waits, so that it stays", "policy", spare=0,

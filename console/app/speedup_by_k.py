@@ -27,7 +27,7 @@ def k_table(facts: BucketFacts, width: int) -> list[Line]:
     heading: Line = (
         (f"{'  K' if label == LABEL else 'K':<{label}}", "dim"),
         *(
-            (right(f"▸{k}" if k == here else str(k), _CELL), "bright" if k == here else "dim") for k in columns
+            (right(f"▸{k} " if k == here else f"{k} ", _CELL), "bright" if k == here else "dim") for k in columns
         ),
     )  # fmt: skip
     lines = [title, heading]

@@ -147,7 +147,7 @@ def test_the_worst_sequences_come_first_with_their_last_rows(store: Store) -> No
 
 def test_only_the_newest_steps_by_the_clock_are_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     members = members_of(store.connection, key_of(store))
-    monkeypatch.setattr("store.recent_rows.MOST_STEPS", 50)
+    monkeypatch.setattr("store.recent_rows.MOST_ROWS", 50)
     recent = recent_rows(store.connection, members, {}, END)
     assert recent is not None
     assert [(one.k, one.rows) for one in recent.by_k] == [(2, 50)]
