@@ -27,7 +27,6 @@ from store.levels import CELL_SECONDS
 from store.load import SUMS, Runner
 from store.recent import finest_stretch, int_columns
 from store.segments import Stretch
-from store.stored import Stored
 
 _BY_SEQUENCE: Final = """SELECT place, count(*), sum(y), sum(x), sum(y * y), sum(x * y), sum(x * x)
 FROM (SELECT cell // {seconds} AS place, sequence, sum(draft_steps)::DOUBLE AS y, sum(ratio)::DOUBLE / {unit} AS x
@@ -43,9 +42,12 @@ class Realised(NamedTuple):
 
 def members_of(connection: duckdb.DuckDBPyConnection, key: BucketKey) -> dict[int, Runner]:
     """Numbers of the buckets of a key, one for each engine, and whose step times they are held against."""
-    return {
-        number: Runner(name[0], name[4]) for number, name in Stored(connection).buckets() if BucketKey(*name[1:]) == key
-    }
+    rows = connection.execute(
+        """SELECT id, engine, model_version FROM buckets
+           WHERE workload = ? AND context = ? AND temperature = ? AND model_version = ? ORDER BY id""",
+        [key.workload, key.context, key.temperature, key.model_version],
+    ).fetchall()
+    return {number: Runner(engine, version) for number, engine, version in rows}
 
 
 def detailed(
@@ -75,7 +77,7 @@ def detailed(
 
 
 def _with(point: SeriesPoint, sure: tuple[int, Interval | None] | None, fast: Realised | None) -> SeriesPoint:
-    sequences, bounds = sure or (0, None)
+    sequences, bounds = sure or (0 if point.alpha is None else None, None)  # those may not be stored yet
     low, high = bounds or (None, None)
     slowest, fastest = (fast and fast.bounds) or (None, None)
     return replace(

@@ -24,6 +24,7 @@ from store.figures import BucketKey
 from store.levels import FINEST
 from store.load import Runner
 from store.moments import last_step_before, moment_of_work, played_span, told_notes
+from store.series import range_of
 from store.series_detail import detailed
 
 PICTURE_SECONDS: Final = 0.25
@@ -137,7 +138,7 @@ class Player:
             points = self._moving.windows.series(key, params.seconds, params.points, ts)
             marks = self._timeline.events_since(ts - params.seconds, ts)
             controls = self._timeline.controls_until(ts)
-        width = points[1].ts - points[0].ts if len(points) > 1 else params.seconds
+        width = float(range_of(params.seconds, params.points, ts).cell_seconds)
         if params.detail and key is not None:
             with self.opened.reading() as connection:
                 points = detailed(connection, key, points, int(width), self.models, ts)

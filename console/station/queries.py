@@ -28,6 +28,7 @@ from store.comparing.sides import Side
 from store.database import StoreError
 from store.figures import BucketKey, Report, Window
 from store.judge.reports import AlertHistory
+from store.series import range_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +44,7 @@ async def series(station: Station, params: SeriesParams, actor: str) -> Series:
     recorder = station.recorder
     with recorder.lock:
         points = recorder.windows.series(key, params.seconds, params.points, now)
-    cell = points[1].ts - points[0].ts if len(points) > 1 else params.seconds
+    cell = float(range_of(params.seconds, params.points, now).cell_seconds)
     if params.detail and key is not None:
         points = await in_detail(station, key, points, cell, now)
     return Series(
