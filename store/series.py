@@ -57,11 +57,11 @@ class Range(NamedTuple):
 
     first: int
     size: int
-    count: int
+    points: int
 
     @property
     def last(self) -> int:
-        return self.first + self.count * self.size - 1
+        return self.first + self.points * self.size - 1
 
     @property
     def cell_seconds(self) -> int:
