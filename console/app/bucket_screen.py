@@ -11,8 +11,9 @@ from textual.containers import Container
 
 from console.app import actions, columns
 from console.app.actions import Context
-from console.app.alert_lines import alert_lines
+from console.app.bucket_cursor import next_mark, next_point, shortest_span
 from console.app.bucket_facts import SPANS, BucketFacts, Mark
+from console.app.bucket_reader import BucketReader
 from console.app.bucket_readout import moment_text
 from console.app.bucket_side import side
 from console.app.bucket_timeline import timeline
@@ -22,18 +23,10 @@ from console.app.line_view import LineView
 from console.app.panel import Panel
 from console.app.picture import Picture
 from console.app.spans import Line, clean, wrap
-from console.feed.bucket_detail import BucketDetail, BucketDetailParams
-from console.feed.client import FeedError
-from console.feed.messages import AlertView, BucketView, Series
-from console.feed.protocol import AlertsParams, SeriesParams
+from console.feed.messages import BucketView
 from store.figures import BucketKey
-from store.judge.reports import AlertHistory
 
 LOOK_SECONDS: Final = 1.0
-READINGS_A_POINT: Final = 3.0
-SERIES_SECONDS: Final = 30.0
-"""The series are read so often while a point is made, and so far apart at most."""
-DETAIL_SECONDS: Final = 15.0
 
 NOTHING: Final = "No bucket yet: one comes with the first answer. 1 says how to send traffic."
 
@@ -46,14 +39,7 @@ class BucketScreen(DeckScreen):
         super().__init__()
         self._span = 0
         self._at: float | None = None
-        self._series: Series | None = None
-        self._detail: BucketDetail | None = None
-        self._past: list[AlertView] = []
-        self._trouble = ""
-        self._asked: tuple[BucketKey | None, int, float, float] | None = None
-        """Of what and when the series and the detail were read last: times of snapshots."""
-        self.has_answers = False
-        """The station has answered for the bucket and window that are shown, or refused to."""
+        self._reader = BucketReader()
 
     def body(self) -> ComposeResult:
         with Container(id="bucket-body"):
@@ -77,6 +63,11 @@ class BucketScreen(DeckScreen):
         return self.deck.picture.bucket(self.key)
 
     @property
+    def has_answers(self) -> bool:
+        """The station has answered for what is shown, or refused to."""
+        return self._reader.has_answers
+
+    @property
     def looking_at(self) -> tuple[BucketKey | None, str, float | None]:
         """Bucket, window and moment."""
         return self.key, SPANS[self._span].name, self._at
@@ -91,14 +82,10 @@ class BucketScreen(DeckScreen):
 
     def look_at(self, ts: float | None) -> bool:
         """Put the cursor on a moment, in the shortest window that holds it; False where none does."""
-        moment = self.deck.picture.moment
         self._at = ts
         if ts is not None:
-            held = [span.seconds * (1 - 1 / span.points) for span in SPANS]
-            reach = [place for place, seconds in enumerate(held) if moment - ts < seconds]
-            self._span = reach[0] if reach else len(SPANS) - 1
-            if not reach:
-                self._at = None
+            place = shortest_span(ts, self.deck.picture.moment)
+            self._span, self._at = (len(SPANS) - 1, None) if place is None else (place, ts)
         self._renew()
         return ts is None or self._at is not None
 
@@ -123,26 +110,7 @@ class BucketScreen(DeckScreen):
 
     def _facts(self, picture: Picture) -> BucketFacts | None:
         key = self.key
-        if key is None:
-            return None
-        fits = self._asked is not None and self._asked[:2] == (key, self._span)
-        return BucketFacts(
-            key=key,
-            bucket=picture.bucket(key),
-            span=SPANS[self._span],
-            series=self._series if fits else None,
-            detail=self._detail if self._detail is not None and self._detail.key == key else None,
-            alerts=tuple(self._alerts(picture, key)),
-            engine=picture.engines[0] if picture.engines else None,
-            at=self._at,
-            trouble=self._trouble if fits else "",
-        )
-
-    def _alerts(self, picture: Picture, key: BucketKey) -> list[AlertView]:
-        now = picture.snapshot.alerts if picture.snapshot is not None else []
-        newest = {alert.id for alert in now if alert.id is not None}
-        found = [*now, *(alert for alert in self._past if alert.id not in newest)]
-        return [alert for alert in found if alert.bucket in (key, None) and alert.state != "pending"]
+        return None if key is None else self._reader.facts(picture, key, self._span, self._at)
 
     # What the station is asked
 
@@ -154,35 +122,13 @@ class BucketScreen(DeckScreen):
             return
         if picture.paused_since is not None and self.has_answers:
             return
-        enough = 0.001 if picture.replaying else 1.0
-        last = self._asked
-        new = last is None or last[:2] != (key, self._span)
-        series_at, detail_at = (0.0, 0.0) if last is None or new else last[2:]
-        span = SPANS[self._span]
-        pause = min(SERIES_SECONDS, span.seconds / span.points / READINGS_A_POINT)
-        want_series = abs(snapshot.ts - series_at) >= pause * enough
-        want_detail = last is None or last[0] != key or abs(snapshot.ts - detail_at) >= DETAIL_SECONDS * enough
-        if not want_series and not want_detail:
-            return
-        if new:
-            self.has_answers, self._series = False, None
-        self._asked = (key, self._span, snapshot.ts, snapshot.ts if want_detail or new else detail_at)
-        self._fetch(key, self._span, want_detail)
+        in_detail = self._reader.due(key, self._span, snapshot.ts, picture.replaying)
+        if in_detail is not None:
+            self._fetch(key, self._span, in_detail)
 
     @work(exclusive=True, group="bucket", exit_on_error=False)
     async def _fetch(self, key: BucketKey, place: int, in_detail: bool) -> None:
-        feed, span, parts = self.deck.feed, SPANS[place], columns.key_parts(key)
-        try:
-            params = SeriesParams(key=parts, seconds=span.seconds, points=span.points, detail=True)
-            self._series = await feed.request("series", params, Series, 4.0)
-            self._trouble = ""
-            if in_detail:
-                self._detail = await feed.request("bucket_detail", BucketDetailParams(key=parts), BucketDetail, 6.0)
-                history = await feed.request("alerts", AlertsParams(window=SPANS[-1].seconds), AlertHistory, 4.0)
-                self._past = [line.view for line in alert_lines(history.alerts, [])]
-        except FeedError as error:
-            self._trouble = error.message
-        self.has_answers = True
+        await self._reader.read(self.deck.feed, key, place, in_detail)
         self.draw(self.deck.picture)
 
     def _renew(self) -> None:
@@ -204,10 +150,8 @@ class BucketScreen(DeckScreen):
 
     def _move(self, step: int) -> None:
         facts = self._facts(self.deck.picture)
-        if facts is None or facts.index is None:
-            return
-        index = facts.index + step
-        self._set_at(facts.points[index].ts - facts.cell / 2 if 0 <= index < len(facts.points) else self._at)
+        if facts is not None:
+            self._set_at(next_point(facts, step))
 
     def _set_at(self, ts: float | None) -> None:
         self._at = ts
@@ -226,20 +170,12 @@ class BucketScreen(DeckScreen):
         self._to_mark(-1)
 
     def _to_mark(self, step: int) -> None:
-        """From one mark to the next, and round; cells with several count once."""
         facts = self._facts(self.deck.picture)
-        places = sorted({facts.number_of(mark.ts) for mark in facts.marks}) if facts is not None else []
-        if facts is None or not places:
+        moment = None if facts is None else next_mark(facts, step)
+        if moment is None:
             self.deck.tell("Nothing happened here in this window.")
-            return
-        here = facts.index if self._at is not None else None
-        if here is None:
-            chosen = places[0] if step > 0 else places[-1]
-        elif step > 0:
-            chosen = next((place for place in places if place > here), places[0])
         else:
-            chosen = next((place for place in reversed(places) if place < here), places[-1])
-        self._set_at(facts.points[chosen].ts - facts.cell / 2)
+            self._set_at(moment)
 
     @guarded
     def action_shorter(self) -> None:
