@@ -53,7 +53,7 @@ class BucketReader:
         pause = min(SERIES_SECONDS, span.seconds / span.points / READINGS_A_POINT)
         same = last is not None and last.key == key
         in_detail = last is None or not same or abs(ts - last.detail_at) >= DETAIL_SECONDS * patience
-        if last is None or (last.key, last.place) != (key, place):
+        if last is None or not self.knows(key, place):
             self.has_answers, self._series = False, None
         elif abs(ts - last.series_at) < pause * patience and not in_detail:
             return None
@@ -75,9 +75,13 @@ class BucketReader:
             self._trouble = error.message
         self.has_answers = True
 
+    def knows(self, key: BucketKey, place: int) -> bool:
+        """Whether the station was asked for this bucket and window last."""
+        return self._asked is not None and (self._asked.key, self._asked.place) == (key, place)
+
     def facts(self, picture: Picture, key: BucketKey, place: int, at: float | None) -> BucketFacts:
         """What is known of a bucket now; `at`: the moment that is read out."""
-        fits = self._asked is not None and (self._asked.key, self._asked.place) == (key, place)
+        fits = self.knows(key, place)
         return BucketFacts(
             key=key,
             bucket=picture.bucket(key),

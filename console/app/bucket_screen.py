@@ -101,12 +101,14 @@ class BucketScreen(DeckScreen):
         self._view("side").show(lambda width, height: side(facts, width, height))
         title = " · ".join([columns.bucket_name(facts.key), f"last {facts.span.name}", moment_text(facts)]).rstrip(" ·")
         self.query_one("#timeline-panel", Panel).caption(title, facts.trouble if facts.known else "")
-        self.query_one("#side-panel", Panel).caption(self._version(facts))
+        self.query_one("#side-panel", Panel).caption(self._sample(facts))
 
-    def _version(self, facts: BucketFacts) -> str:
-        n = facts.bucket.figures.sequences if facts.bucket is not None else None
-        window = facts.bucket.window_label if facts.bucket is not None else ""
-        return "" if n is None else f"n {n:,} sequences in {window}"
+    def _sample(self, facts: BucketFacts) -> str:
+        """What the figures by position are made from."""
+        if facts.bucket is None or facts.bucket.figures.sequences is None:
+            return ""
+        figures = facts.bucket.figures
+        return f"n {figures.sequences:,} sequences in {facts.bucket.window_label}{' · few' if figures.few else ''}"
 
     def _facts(self, picture: Picture) -> BucketFacts | None:
         key = self.key
@@ -120,7 +122,7 @@ class BucketScreen(DeckScreen):
         snapshot = picture.snapshot
         if snapshot is None or key is None or picture.link.state != "connected" or not self.is_current:
             return
-        if picture.paused_since is not None and self.has_answers:
+        if picture.paused_since is not None and self._reader.knows(key, self._span):
             return
         in_detail = self._reader.due(key, self._span, snapshot.ts, picture.replaying)
         if in_detail is not None:

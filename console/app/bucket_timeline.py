@@ -90,13 +90,14 @@ def _sparks(frame: Frame, height: int) -> list[Line]:
     rows = max(3, height - 4 - len(lines))
     lines = lines[: max(0, height - 4 - rows)]
     assert now is not None
+    last = mark_line(facts, frame.full - 1) or ((clean(why_no_speedup(facts)), "dim"),)
     return [
         ((" ", "text"), *short_readout(facts, frame.full - 1)),
         *_alpha(frame, rows),
         *lines,
         frame.marks(),
         frame.time(),
-        ((" ", "text"), *mark_line(facts, frame.full - 1)),
+        ((" ", "text"), *last),
     ]
 
 

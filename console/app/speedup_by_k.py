@@ -39,6 +39,8 @@ def k_table(facts: BucketFacts, width: int) -> list[Line]:
     lines.append(_row(name, label, [_value(one) for one in found], "bright"))
     lines.append(_row("    ±", label, [_error(one) for one in found], "dim"))
     lines.append(_row("    rows", label, ["" if one is None else numbers.count(one.rows) for one in found], "dim"))
+    if any(one.speedup is None and one.state == "calibrating" for one in detail.measured):
+        lines.append((("  ◐ ", "accent"), ("vanilla times not measured yet", "dim")))
     if not detail.theory:
         lines.append(((f"  theory — {clean(facts.why('cost'))}", "dim"),))
     return lines

@@ -26,7 +26,7 @@ from store.series_detail import members_of
 
 LONGEST_CURVE: Final = 16
 NO_ROWS: Final = "no row of it in the last quarter of an hour"
-NOT_MEASURED: Final = "step times are still being measured"
+NOT_MEASURED: Final = "step times not measured yet"
 NO_DRAFTS: Final = "nothing was drafted lately"
 NO_LEVEL: Final = "no baseline yet: one is usable after a day"
 

@@ -543,7 +543,7 @@ def few_detail(bucket_key: BucketKey) -> BucketDetail:
     return BucketDetail(
         key=bucket_key, batch=2.0, acceptance=0.4, measured=[calibrating],
         absent={
-            "cost": "step times are still being measured", "worst": "no recent sequence with 8 draft steps",
+            "cost": "step times not measured yet", "worst": "no recent sequence with 8 draft steps",
             "level": "no baseline yet: one is usable after a day", "marginal": "the controller has none yet",
         },
     )  # fmt: skip

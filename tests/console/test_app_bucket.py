@@ -83,13 +83,14 @@ def test_the_read_out_says_value_interval_and_n_of_its_moment_and_both_speedups_
 
 
 def test_what_is_missing_is_a_dash_with_the_reason() -> None:
-    begun = facts(series=scenes.few_series(CHAT, 30, 900.0), detail=scenes.few_detail(CHAT))
+    begun = facts(series=scenes.few_series(CHAT, 30, 900.0), detail=scenes.few_detail(CHAT), alerts=())
     assert "n 1 few" in text_of(alpha_readout(begun))
     assert text_of(speedup_readout(begun)).count(numbers.ABSENT) == 2
     assert "needs measured vanilla times" in why_no_speedup(begun)
     assert "the controller has none yet" in why_no_speedup(begun)
-    assert "step times are still being measured" in said(k_table(begun, 60))
+    assert "step times not measured yet" in said(k_table(begun, 60))
     assert "no recent sequence" in said(worst_lines(begun, 60))
+    assert "the controller has none yet" in said(timeline(begun, 100, 14))
     undrafted = facts(bucket=scenes.bucket(CHAT, None, 1.0))
     assert "nothing was drafted" in said(position_lines(undrafted, 60))
     empty = facts(series=replace(scenes.series(CHAT), points=[]))
@@ -214,16 +215,20 @@ async def test_an_alert_longer_ago_opens_a_longer_window_and_one_too_long_ago_is
         assert any("more than 6 h ago" in note.message for note in app._notifications)
 
 
+async def test_paused_another_bucket_is_still_read_and_then_stands_still() -> None:
+    async with running(scenes.live()) as (app, feed, pilot):
+        await pilot.press("2", "p", "down")
+        await settled(pilot)
+        assert "experienced 1.42" in app.screen.query_one("#timeline").text
+        asked = len(feed.actions("series"))
+        on(app)._look()
+        await pilot.pause()
+        assert len(feed.actions("series")) == asked
+
+
 async def test_what_the_station_refuses_is_said_where_the_charts_would_be() -> None:
     async with running(scenes.live(), size=NARROW) as (app, feed, pilot):
         feed.no_series = FeedError("refused", "the store is being moved")
         await pilot.press("2")
         await settled(pilot)
         assert "the store is being moved" in text_on(app)
-
-
-async def test_without_a_bucket_it_says_how_one_comes() -> None:
-    async with running(scenes.no_bucket()) as (app, _, pilot):
-        await pilot.press("2")
-        await settled(pilot)
-        assert "No bucket yet" in text_on(app)

@@ -106,7 +106,7 @@ def test_details_of_both_are_the_same_but_for_what_no_record_holds(both: Both) -
     assert live.worst == replayed.worst
     assert len(live.worst) == 4
     assert live.acceptance is not None
-    assert (live.theory, live.absent["cost"]) == ([], "step times are still being measured")
+    assert (live.theory, live.absent["cost"]) == ([], "step times not measured yet")
     assert live.absent["level"] == "no baseline yet: one is usable after a day"
     assert replayed.absent["level"] == "a replay keeps no baselines"
 
