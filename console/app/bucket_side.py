@@ -13,29 +13,39 @@ from console.app.speedup_by_k import curve_lines, k_table
 from console.feed.bucket_detail import WorstRow, WorstSequence
 
 MOST_POSITIONS: Final = 12
+_BROAD, _HIGH = 76, 12
+"""Cells from which positions and speedups stand side by side; lines from which they stand below one another."""
 
 
 def side(facts: BucketFacts, width: int, height: int) -> list[Line]:
     """At most `height` lines of at most `width` cells; what doesn't fit goes from below."""
     if width < 20 or height < 1:
         return []
-    if height < 12:
-        return [cut(line, width) for line in _short(facts, width, height)][:height]
-    positions = [*position_lines(facts, width), *_levels(facts, width)]
-    table = k_table(facts, width)
-    worst = worst_lines(facts, width)
-    room = height - len(positions) - len(table) - min(len(worst), 5) - 3
-    curve = curve_lines(facts, width, min(14, room)) if room >= 4 else []
-    lines = [*positions, EMPTY, *table[:1], *curve, *table[1:], EMPTY, *worst]
+    if width >= _BROAD:
+        lines = _side_by_side(facts, width, height)
+        worst = [EMPTY, *worst_lines(facts, width)]
+        lines += worst if height - len(lines) > 3 else []
+    elif height < _HIGH:
+        lines = position_lines(facts, width)
+    else:
+        lines = _stacked(facts, width, height)
     return [cut(line, width) for line in lines[:height]]
 
 
-def _short(facts: BucketFacts, width: int, height: int) -> list[Line]:
+def _stacked(facts: BucketFacts, width: int, height: int) -> list[Line]:
+    positions = [*position_lines(facts, width), *_levels(facts, width)]
+    table, worst = k_table(facts, width), worst_lines(facts, width)
+    room = height - len(positions) - len(table) - min(len(worst), 5) - 3
+    curve = curve_lines(facts, width, min(14, room)) if room >= 4 else []
+    return [*positions, EMPTY, *table[:1], *curve, *table[1:], EMPTY, *worst]
+
+
+def _side_by_side(facts: BucketFacts, width: int, height: int) -> list[Line]:
     """Positions at the left, the speedups by K at the right."""
     half = width // 2
-    if half < 36:
-        return position_lines(facts, width)
-    pairs = zip_longest(position_lines(facts, half - 2)[:height], k_table(facts, width - half), fillvalue=EMPTY)
+    positions = position_lines(facts, half - 2)
+    positions += _levels(facts, half - 2) if height > len(positions) + 1 else []
+    pairs = zip_longest(positions, k_table(facts, width - half), fillvalue=EMPTY)
     return [(*_filled(one, half), *two) for one, two in pairs]
 
 

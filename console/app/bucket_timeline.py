@@ -24,7 +24,7 @@ ROOMY: Final = 21
 """Lines from which every series has a plot of its own."""
 _SHADED: Final = 6
 """Lines of a plot from which shade tells an interval."""
-_NARROWEST, _LOWEST = 30, 7
+_NARROWEST, _LOWEST = 30, 6
 _GUTTER, _LABELS = 6, 12
 """Cells left of the plots: with the figures of their axes, and where a series is a line with its name and figure."""
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from console.app import numbers, plots
 from console.app.bucket_facts import BucketFacts
-from console.app.spans import Line, Span, clean, packed, right
+from console.app.spans import Line, Part, Span, clean, fit, packed, right
 from console.feed.bucket_detail import BucketDetail, MeasuredK
 
 LABEL, SHORT_LABEL = 15, 9
@@ -16,7 +16,7 @@ POINT: Final = "●"
 
 def k_table(facts: BucketFacts, width: int) -> list[Line]:
     """Title, then K, theory, measured, rows: a column for each K that there is room for."""
-    title: Line = (("speedup by K", "title"), (_circumstances(facts.detail), "dim"))
+    title = _title(facts.detail, width)
     detail = facts.detail
     if detail is None or (not detail.theory and not detail.measured):
         return [title, ((f"  — {clean(facts.why('measured') or facts.why('cost'))}", "dim"),)]
@@ -58,12 +58,16 @@ def _row(name: str, label: int, cells: list[str], role: str) -> Line:
     )
 
 
-def _circumstances(detail: BucketDetail | None) -> str:
-    if detail is None or detail.batch is None:
-        return ""
-    cost = "" if detail.cost is None else f" · c {detail.cost:.2f}"
-    alpha = "" if detail.acceptance is None else f" · α̂ {numbers.fraction(detail.acceptance)}"
-    return f"  batch {detail.batch:.0f}{cost}{alpha}"
+def _title(detail: BucketDetail | None, width: int) -> Line:
+    """With what the formula was given."""
+    parts = [Part((("speedup by K", "title"),))]
+    if detail is not None and detail.batch is not None:
+        parts.append(Part(((f"batch {detail.batch:.0f}", "dim"),), 1))
+        if detail.cost is not None:
+            parts.append(Part(((f"c {numbers.fraction(detail.cost)}", "dim"),), 2))
+        if detail.acceptance is not None:
+            parts.append(Part(((f"cond. α {numbers.fraction(detail.acceptance)}", "dim"),), 3))
+    return fit(parts, width)
 
 
 def shown_ks(detail: BucketDetail, room: int) -> list[int]:
