@@ -15,7 +15,7 @@ POINT: Final = "●"
 
 
 def k_table(facts: BucketFacts, width: int) -> list[Line]:
-    """Title, then K, theory, measured, rows: a column for each K that there is room for."""
+    """Title, then K, theory, measured, the mean batch it ran at, rows: a column for each K that there is room for."""
     title = _title(facts.detail, width)
     detail = facts.detail
     if detail is None or (not detail.theory and not detail.measured):
@@ -38,6 +38,7 @@ def k_table(facts: BucketFacts, width: int) -> list[Line]:
     name = f"  {POINT} experienced" if label == LABEL else f"  {POINT} exp"
     lines.append(_row(name, label, [_value(one) for one in found], "bright"))
     lines.append(_row("    ±", label, [_error(one) for one in found], "dim"))
+    lines.append(_row("    batch", label, ["" if one is None else f"{one.batch:.0f}" for one in found], "dim"))
     lines.append(_row("    rows", label, ["" if one is None else numbers.count(one.rows) for one in found], "dim"))
     if any(one.speedup is None and one.state == "calibrating" for one in detail.measured):
         lines.append((("  ◐ ", "accent"), ("vanilla times not measured yet", "dim")))
