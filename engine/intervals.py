@@ -68,6 +68,24 @@ def arithmetic_mean(values: Sequence[float], *, confidence: float = CONFIDENCE) 
     return mean, Interval(max(0.0, mean - half), mean + half)
 
 
+def interval_of_sums(
+    n: int, under: float, over: float, under_under: float, under_over: float, over_over: float
+) -> Interval | None:
+    """`ratio_interval` of a share from sums over clusters: how many, Σy, Σx, Σy², Σxy, Σx². At 95 %."""
+    if not n or under <= 0:
+        return None
+    n_eff, tail, ratio = under * under / under_under, (1 - CONFIDENCE) / 2, over / under
+    if over <= 0:
+        return Interval(0.0, 1 - tail ** (1 / n_eff))
+    if over >= under:
+        return Interval(tail ** (1 / n_eff), 1.0)
+    if n < 2 or n_eff <= 1:
+        return None
+    residuals = max(0.0, over_over - 2 * ratio * under_over + ratio * ratio * under_under)
+    half = _reach(n_eff - 1, tail) * sqrt(n / (n - 1) * residuals) / under
+    return Interval(max(0.0, ratio - half), min(1.0, ratio + half))
+
+
 def geometric_mean(ratios: Sequence[float], *, confidence: float = CONFIDENCE) -> tuple[float, Interval | None]:
     """Geometric mean of paired ratios, with Student's t interval on their logarithms; None of one pair alone."""
     logs = [log(one) for one in ratios]

@@ -101,6 +101,18 @@ class SeriesPoint(msgspec.Struct, frozen=True, array_like=True):
     running: float | None
     """Mean number of running sequences of the engine in the cell."""
     accepted_length: float | None
+    sequences: int | None = None
+    """Sequences that drafted in the cell. This and what follows: None unless it was asked for."""
+    alpha_low: float | None = None
+    alpha_high: float | None = None
+    speedup: float | None = None
+    """Realised speedup: experienced, at equal batch. None while it calibrates."""
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    marginal: float | None = None
+    """What the workload's own K bought, as the controller last worked it out in the cell."""
+    marginal_low: float | None = None
+    marginal_high: float | None = None
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,31 @@ class Ring:
         cells = np.arange(first, last + 1)
         places = cells % _CELLS
         return np.where((self._cell[places] == cells)[:, None], self._sums[places], 0)
+
+
+class Range(NamedTuple):
+    """Cells of 10 s that a series is made of: number of the first, how many a point has, how many points."""
+
+    first: int
+    size: int
+    points: int
+
+    @property
+    def last(self) -> int:
+        return self.first + self.points * self.size - 1
+
+    @property
+    def cell_seconds(self) -> int:
+        """Length of a point."""
+        return self.size * CELL_SECONDS
+
+
+def range_of(seconds: float, points_wanted: int, now: float) -> Range:
+    """The last `seconds` before `now` in about as many points as are wanted; no more than is kept."""
+    seconds = min(seconds, KEPT_SECONDS - CELL_SECONDS)
+    size = max(1, math.ceil(seconds / max(1, points_wanted) / CELL_SECONDS))
+    count = math.ceil(seconds / CELL_SECONDS / size)
+    return Range((int(now // CELL_SECONDS) // size - count + 1) * size, size, count)
 
 
 def grouped(sums: Ints, size: int) -> Ints:

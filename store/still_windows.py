@@ -25,7 +25,7 @@ from store.metrics import figures
 from store.nested_counts import NestedCounts
 from store.recent import last_cells, load_cells, outages, recent_rate, ring_sums
 from store.recorded import recorded_seconds
-from store.series import KEPT_SECONDS, Ring, points
+from store.series import KEPT_SECONDS, Ring, points, range_of
 from store.sql import only_row
 from store.step_models import realised
 from store.stored import Stored
@@ -100,19 +100,17 @@ class StillWindows:
         members = None if key is None else [n for n, name in self._names.items() if BucketKey(*name[1:]) == key]
         if self._recorded_from is None or members == []:
             return []
-        seconds = min(seconds, KEPT_SECONDS - CELL_SECONDS)
-        size = max(1, math.ceil(seconds / max(1, points_wanted) / CELL_SECONDS))
-        count = math.ceil(seconds / CELL_SECONDS / size)
-        first = (int(now // CELL_SECONDS) // size - count + 1) * size
+        first, size, count = spread = range_of(seconds, points_wanted, now)
         ring, load = Ring(), Ring(columns=2)
         for _, cells, sums in ring_sums(
-            self._connection, now, seconds + size * CELL_SECONDS, pooled=True, only=members
+            self._connection, now, (count + 1) * size * CELL_SECONDS, pooled=True, only=members
         ):
             ring.restore(cells, sums)
         for cell, steps, running in load_cells(self._connection, now):
             load.add(cell, [steps, running])
-        last = first + count * size - 1
-        return points(ring.read(first, last), load.read(first, last), first, size, (self._recorded_from, now))
+        return points(
+            ring.read(first, spread.last), load.read(first, spread.last), first, size, (self._recorded_from, now)
+        )
 
     def tokens_per_second(self, now: float, seconds: int = RATE_SECONDS) -> float | None:
         """Tokens committed by all engines over the last whole `seconds`; None before there is a second on record."""

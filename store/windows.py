@@ -30,7 +30,7 @@ from store.load import Runner
 from store.metrics import divided, figures
 from store.recorded import Interval, recorded_seconds
 from store.rowbatch import RowBatch
-from store.series import KEPT_SECONDS, Ring, points
+from store.series import KEPT_SECONDS, Ring, points, range_of
 from store.step_models import realised
 from store.token_rate import RATE_SECONDS, TokenRate
 from store.window_group import SPANS, Group
@@ -191,14 +191,11 @@ class LiveWindows:
         group = self._pool if key is None else self._groups.get(key)
         if group is None or self._recorded_from is None:
             return []
-        seconds = min(seconds, KEPT_SECONDS - CELL_SECONDS)
-        size = max(1, math.ceil(seconds / max(1, points_wanted) / CELL_SECONDS))
-        count = math.ceil(seconds / CELL_SECONDS / size)
-        first = (int(now // CELL_SECONDS) // size - count + 1) * size
-        last = first + count * size - 1
+        first, size, _ = spread = range_of(seconds, points_wanted, now)
         return points(
-            group.ring.read(first, last), self._load_ring.read(first, last), first, size, (self._recorded_from, now)
-        )
+            group.ring.read(first, spread.last), self._load_ring.read(first, spread.last), first, size,
+            (self._recorded_from, now),
+        )  # fmt: skip
 
     def tokens_per_second(self, now: float, seconds: int = RATE_SECONDS) -> float | None:
         """Tokens committed by all engines over the last whole `seconds`; None before there is a second on record."""

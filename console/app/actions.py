@@ -17,14 +17,15 @@ from console.app.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
-    "everywhere", "replay", "live", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse", "confirm",
-    "leave", "go", "what_if", "page",
+    "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse",
+    "confirm", "leave", "go", "what_if", "page",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
     "everywhere": "Everywhere",
     "replay": "In a replay",
     "live": "Live",
+    "bucket": "Bucket",
     "policy": "Policy",
     "alerts": "Alerts",
     "map": "Map",
@@ -73,6 +74,7 @@ _PLAYER: Final[tuple[Need, ...]] = ("replay", "station")
 
 _ALL: Final[tuple[Action, ...]] = (
     Action("live", "1", "Live", "Live: every bucket, and charts of the selected one", "everywhere", spare=2),
+    Action("bucket", "2", "Bucket", "Bucket: one through time, by position and by K", "everywhere", spare=2),
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
     Action("alerts", "4", "Alerts", "Alerts: firing, pending and past; what speaks for them", "everywhere", spare=2),
     Action("map", "5", "Map", "Map: the best draft length by workload and load; rehearsals", "everywhere", spare=2),
@@ -171,6 +173,29 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
     Action(
+        "earlier", "left", "moment", "Read the series out one point earlier", "bucket", spare=2, display="←",
+        needs=("bucket",),
+    ),
+    Action("later", "right", "moment", "One point later", "bucket", shown=False, display="→", needs=("bucket",)),
+    Action("newest", "end", "newest", "Read out the newest point again", "bucket", shown=False, needs=("bucket",)),
+    Action("next_mark", "tab", "mark", "To the next mark: control, alert, version, gap", "bucket", spare=3,
+           needs=("bucket",)),
+    Action("previous_mark", "shift+tab", "mark", "To the mark before", "bucket", shown=False, needs=("bucket",)),
+    Action("shorter", "left_square_bracket", "window", "Shorter window: 6 h, 1 h, 15 min", "bucket", spare=2,
+           display="[", needs=("bucket",)),
+    Action("longer", "right_square_bracket", "window", "Longer window", "bucket", shown=False, display="]",
+           needs=("bucket",)),
+    Action("next_bucket", "down", "bucket", "The next bucket, in the order of Live", "bucket", spare=5,
+           display="↓", needs=("bucket",)),
+    Action("previous_bucket", "up", "bucket", "The bucket before", "bucket", shown=False, display="↑",
+           needs=("bucket",)),
+    Action("explain_bucket", "enter", "explain", "Explain the figures; on a control mark: its line in the history",
+           "bucket", spare=2, needs=("bucket",)),
+    Action("this_lane", "l", "lane", "Its workload into the vanilla lane, or out", "bucket", spare=6,
+           dangerous=True, needs=("station", "write", "policy", "bucket")),
+    Action("back_to_live", "escape", "back", "Back to the newest point, then to Live", "bucket", spare=3,
+           display="esc"),
+    Action(
         "keep", "y", "confirm raise", "Confirm the raise that waits, so that it stays", "policy", spare=0,
         needs=("station", "write", "policy", "unconfirmed"),
     ),
@@ -206,7 +231,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
     Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
     Action(
-        "go_to_alert", "enter", "go there", "To the bucket of the alert; in a replay to its moment", "alerts", spare=1,
+        "go_to_alert", "enter", "go there", "To its moment in the series of its bucket", "alerts", spare=1,
     ),
     Action(
         "acknowledge", "a", "acknowledge", "Say that you have seen it", "alerts", spare=1,

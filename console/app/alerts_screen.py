@@ -150,13 +150,14 @@ class AlertsScreen(DeckScreen):
 
     @guarded
     def action_go_to_alert(self) -> None:
-        """To the moment of a replay, and to the bucket that the alert is about."""
+        """To the bucket that the alert is about, at its moment: there a replay goes itself."""
         line = self.selected
         if line is None:
             return
-        if self.deck.picture.replay is not None:
+        replaying = self.deck.picture.replay is not None
+        if replaying:
             self.deck.replay_desk.seek(line.view.started)
-        self.deck.show_bucket(line.bucket)
+        self.deck.show_bucket(line.bucket, None if replaying else line.view.started)
 
 
 def _known(alerts: list[AlertView]) -> list[tuple[object, ...]]:

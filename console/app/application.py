@@ -45,6 +45,12 @@ Returns one line for the operator about what it does, or None. Raises EndedError
 """
 
 
+def _bucket_screen() -> Screen[None]:
+    from console.app.bucket_screen import BucketScreen
+
+    return BucketScreen()
+
+
 def _policy_screen() -> Screen[None]:
     from console.app.policy_screen import PolicyScreen
 
@@ -77,6 +83,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     DEFAULT_MODE = "live"
     MODES: ClassVar = {
         "live": LiveScreen,
+        "bucket": _bucket_screen,
         "policy": _policy_screen,
         "alerts": _alerts_screen,
         "map": _map_screen,
@@ -103,6 +110,10 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.desk = PolicyDesk(self)
         self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
+        self.bucket: BucketKey | None = None
+        """The bucket that was looked at last; the screens hand it on."""
+        self.bucket_order: list[BucketKey] = []
+        """As the Live screen shows them."""
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
@@ -234,12 +245,27 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     # Between screens
 
-    def show_bucket(self, key: BucketKey | None) -> None:
-        """The Live screen with the cursor on a bucket, if it is there."""
-        self.switch_mode("live")
+    def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
+        """The Bucket screen of a bucket, its cursor on a moment; the Live screen where no bucket is meant."""
+        if key is None:
+            self.action_live()
+            return
+        from console.app.bucket_screen import BucketScreen
+
+        self.bucket = key
+        self.switch_mode("bucket")
         screen = self.screen
-        if isinstance(screen, LiveScreen) and key is not None and not screen.select(key):
-            self.tell("That bucket has had no traffic lately: it is in no row now.", severity="warning")
+        if isinstance(screen, BucketScreen) and not screen.look_at(ts):
+            self.tell("That moment is more than 6 h ago, further back than series are held.", severity="warning")
+
+    def show_change(self, ts: float) -> None:
+        """The Policy screen, its history at what was done at a moment."""
+        from console.app.policy_screen import PolicyScreen
+
+        self.switch_mode("policy")
+        screen = self.screen
+        if isinstance(screen, PolicyScreen):
+            screen.go_to(ts)
 
     # Talking to the operator and to the station
 
@@ -260,6 +286,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_live(self) -> None:
         self.switch_mode("live")
+
+    def action_bucket(self) -> None:
+        self.switch_mode("bucket")
 
     def action_policy(self) -> None:
         self.switch_mode("policy")

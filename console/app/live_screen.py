@@ -109,6 +109,7 @@ class LiveScreen(DeckScreen):
             for bucket in snapshot.buckets
         ]  # fmt: skip
         shown = self._order.arrange(self._rows)
+        self.deck.bucket_order = [facts.bucket.key for facts in shown]
         max_k = max([engine.max_k or 0 for engine in snapshot.engines] or [0]) or 4
         layout = fit_columns(make_columns(max_k, len(versions) > 1), self.table.size.width)
         self.query_one(BucketHeader).show(layout, self._order.sorted_by)
@@ -165,8 +166,14 @@ class LiveScreen(DeckScreen):
         self._series, self._series_key = series, key
         self._draw_charts(self.deck.picture)
 
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self.deck.bucket is not None:
+            self.select(self.deck.bucket)
+
     @on(BucketTable.Selected)
     def _selected(self, event: BucketTable.Selected) -> None:
+        self.deck.bucket = event.key
         self._draw_charts(self.deck.picture)
         self._want_series()
 

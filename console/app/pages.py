@@ -111,6 +111,7 @@ _SIGNS: Final[tuple[tuple[tuple[str, Role, str], ...], ...]] = (
     (("α", "alpha", "acceptance rate"), ("±", "dim", "half its 95 % interval")),
     (("AL", "dim", "mean acceptance length"), ("n", "dim", "sequences in the window")),
     (("K", "k", "draft length"), ("01234", "k", "share of decode rows at each K")),
+    (("━", "text", "speedup, experienced"), ("◇", "accent", "marginal gain"), ("░", "faint", "95 % interval")),
     (("—", "dim", "absent: nothing to divide by"), ("≠", "warn", "executed is not what was configured")),
     (
         ("=", "dim", "on the map: no difference"),

@@ -62,6 +62,13 @@ class PickList(CursorView):
             self._cursor = None
         self._repaint()
 
+    def select(self, key: str) -> bool:
+        """Put the cursor on a line; False where it is not there."""
+        index = next((index for index, (known, _) in enumerate(self._rows) if known == key), None)
+        if index is not None:
+            self._select(index)
+        return index is not None
+
     def render_line(self, y: int) -> Strip:
         index = y + self.scroll_offset.y
         line = self._line(index)

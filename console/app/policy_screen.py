@@ -39,6 +39,8 @@ class PolicyScreen(DeckScreen):
         self._error = ""
         self._fetched: tuple[float, int | None] | None = None
         """When, and at which version of the policy, the history was asked for."""
+        self._wanted: float | None = None
+        """Moment of the change that the cursor should go to, once the history is there."""
         self.has_history = False
         """The station has answered with its history, or refused to."""
 
@@ -147,12 +149,30 @@ class PolicyScreen(DeckScreen):
             self._entries, self._error = history.entries, ""
         self.has_history = True
         self._draw_history()
+        self._go_to_wanted()
         self._draw_detail()
 
     # Cursor
 
+    def go_to(self, ts: float) -> None:
+        """Put the cursor on the line of what was done at a moment, Unix seconds."""
+        self._wanted, self._fetched = ts, None
+        if self.is_mounted:
+            self._want_history()
+
+    def _go_to_wanted(self) -> None:
+        """Without the focus the history would forget where it was put: that comes first, and then this again."""
+        if self._wanted is None or not self._entries:
+            return
+        if not self.history.has_focus:
+            self.history.focus()
+            return
+        wanted, self._wanted = self._wanted, None
+        self.history.select(entry_key(min(self._entries, key=lambda entry: abs(entry.ts - wanted))))
+
     @on(PickList.Moved)
     def _moved(self) -> None:
+        self._go_to_wanted()
         self._draw_detail()
 
     @on(PickList.Resized)

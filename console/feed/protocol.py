@@ -17,6 +17,7 @@ Method = Literal[
     "hello",
     "snapshot",
     "series",
+    "bucket_detail",
     "engine_log",
     "policy_set",
     "policy_undo",
@@ -50,8 +51,8 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
-    "span", "side", "trace_state", "record_text", "fingerprint", "map_get", "map_put", "rehearsal_start",
-    "rehearsal_progress", "rehearsal_stop",
+    "span", "side", "trace_state", "record_text", "bucket_detail", "fingerprint", "map_get", "map_put",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop",
 )  # fmt: skip
 
 
@@ -230,6 +231,8 @@ class SeriesParams(msgspec.Struct, frozen=True, kw_only=True):
     key: tuple[str | None, str | None, str | None, str | None] | None = None
     seconds: float = 900.0
     points: int = 120
+    detail: bool = False
+    """Points of a bucket also tell their sequences, intervals and speedups; those need its key."""
 
 
 class LogParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
+from console.feed.bucket_detail import BucketDetailParams
 from console.feed.messages import ReplayView
 from console.feed.protocol import (
     AlertsParams,
@@ -32,6 +33,7 @@ from engine.sockets import Sockets
 
 _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
     "series": (SeriesParams, queries.series),
+    "bucket_detail": (BucketDetailParams, queries.bucket_detail),
     "report": (ReportParams, queries.report),
     "alerts": (AlertsParams, queries.alerts),
     "policy_history": (HistoryParams, queries.policy_history),

@@ -42,6 +42,11 @@ class Moving:
         self.ts = 0.0
         self.renew()
 
+    @property
+    def models(self) -> Mapping[Runner, StepModel]:
+        """Step times that rows are held against."""
+        return self._models
+
     def renew(self, *, afresh: bool = False) -> None:
         """The store holds more than before: step times are fitted anew, of all there is.
 

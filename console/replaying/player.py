@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from console.feed.messages import ReplayMark, ReplayView, Series, Snapshot
 from console.feed.protocol import SeriesParams
 from console.picturing.bucket_views import BucketViews
+from console.picturing.marginal_points import decided_gains, with_marginals
 from console.replaying.clock import Clock
 from console.replaying.marks import thinned
 from console.replaying.moving import FEW_ROWS, Moving
@@ -18,9 +19,13 @@ from console.replaying.opened import Opened
 from console.replaying.picture import Picture, picture_of
 from console.replaying.snapshots import Station, snapshot_of
 from console.replaying.timeline import Timeline
+from engine.step_time.model import StepModel
 from store.figures import BucketKey
 from store.levels import FINEST
+from store.load import Runner
 from store.moments import last_step_before, moment_of_work, played_span, told_notes
+from store.series import range_of
+from store.series_detail import detailed
 
 PICTURE_SECONDS: Final = 0.25
 """From one picture to the next while it plays."""
@@ -80,6 +85,11 @@ class Player:
         with self._lock:
             return self.clock.tick(self._wall())
 
+    @property
+    def models(self) -> Mapping[Runner, StepModel]:
+        """Step times, of all that was taken in."""
+        return self._moving.models
+
     def act(self, what: Callable[[Clock, float], None]) -> ReplayView:
         """Move the clock, given the wall time too; where the replay stands then."""
         with self._lock:
@@ -127,7 +137,12 @@ class Player:
             ts = self._moving.ts
             points = self._moving.windows.series(key, params.seconds, params.points, ts)
             marks = self._timeline.events_since(ts - params.seconds, ts)
-        width = points[1].ts - points[0].ts if len(points) > 1 else params.seconds
+            controls = self._timeline.controls_until(ts)
+        width = float(range_of(params.seconds, params.points, ts).cell_seconds)
+        if params.detail and key is not None:
+            with self.opened.reading() as connection:
+                points = detailed(connection, key, points, int(width), self.models, ts)
+            points = with_marginals(points, width, decided_gains(controls, key.workload))
         return Series(key=key, cell_seconds=width, points=points, marks=marks)
 
     def _move_on(self) -> float:

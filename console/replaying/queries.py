@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from console.feed.bucket_detail import BucketDetail, BucketDetailParams
 from console.feed.messages import Series
 from console.feed.protocol import (
     AlertsParams,
@@ -22,7 +23,9 @@ from console.feed.protocol import (
     WhatIfParams,
 )
 from console.feed.server import FeedError
+from console.picturing import bucket_detail as details
 from console.picturing.history_entries import entries
+from console.picturing.marginal_points import decided_gains
 from console.picturing.request_rows import check_requests, rows_of
 from console.replaying.alerts_then import alerts_then
 from console.replaying.picture import map_then
@@ -35,12 +38,28 @@ from store.moments import started_engines, steps_until
 from store.whatif.figures import WhatIf
 
 LONGEST_HISTORY: Final = 2000
+NO_LEVEL_HERE: Final = "a replay keeps no baselines"
+NO_GAIN_HERE: Final = "on record only where the controller decided"
 
 
 def series(player: Player, params: SeriesParams) -> Series:
     if not 0 < params.seconds <= 30 * 86400 or not 0 < params.points <= 2000:
         raise FeedError("bad_params", "series: seconds must be within 30 days and points within 2000")
     return player.series(params)
+
+
+def bucket_detail(player: Player, params: BucketDetailParams) -> BucketDetail:
+    """As of the clock. The judge's levels are not on record; of marginal gains, those that decisions were made by."""
+    now = player.now()
+    gains = list(decided_gains(player.timeline.controls_until(now), params.key[0]))
+    with player.opened.reading() as connection:
+        engines = started_engines(connection, now)
+        return details.bucket_detail(
+            connection, params, player.models, now,
+            max_k=max([one.record.max_k or 0 for one in engines], default=0),
+            level=None, marginal=gains[-1] if gains else None,
+            absent={"level": NO_LEVEL_HERE, "marginal": NO_GAIN_HERE},
+        )  # fmt: skip
 
 
 def report(player: Player, params: ReportParams) -> Report:

@@ -9,8 +9,11 @@ import msgspec
 
 from console.station.step_intake import StepIntake
 from engine.deciding.decide import Outcome, decide
+from engine.deciding.estimates import Estimates
+from engine.deciding.marginal import Judged
 from engine.deciding.memory import MEMORY_VERSION, Memory
 from engine.deciding.observer import Observer
+from engine.deciding.present import present_gains
 from engine.deciding.settings import DecidingSettings
 from engine.frames import Announcement, Frame
 from engine.policy import PolicyState
@@ -30,6 +33,7 @@ class Controlled:
         self._settings = settings
         self._ignored = tuple(ignored)
         self._observer: Observer | None = None
+        self._estimates: Estimates | None = None
         self.intake = StepIntake(self._ignored)
 
     def announced(self, message: Announcement) -> None:
@@ -55,15 +59,22 @@ class Controlled:
         observed = self.intake.drain()
         if observed is not None:
             self._observer.add(*observed)
-        outcome = decide(self._settings, self.memory, self._observer.estimates(now, policy, model))
+        self._estimates = self._observer.estimates(now, policy, model)
+        outcome = decide(self._settings, self.memory, self._estimates)
         self.memory = outcome.memory
         return outcome
+
+    def gains(self) -> dict[str, Judged]:
+        """What each workload's drafts bought at the last look."""
+        if self._estimates is None:
+            return {}
+        return present_gains(self._settings, self.memory, self._estimates)
 
     def _begin(self, record: EngineRecord) -> None:
         self.record = record
         self.intake = StepIntake(self._ignored)
         fixed = record.batch_k == "fixed" or record.data_parallel_size > 1
-        self._observer = None
+        self._observer = self._estimates = None
         if record.max_k:
             self._observer = Observer(record.boot or "", self.version, record.max_k, fixed, self._settings)
 

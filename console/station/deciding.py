@@ -14,6 +14,7 @@ from console.feed.messages import WorkloadView
 from console.picturing.unconfirmed import with_workload
 from console.station.controlled import Controlled, read_memory
 from console.station.engines import KnownEngine
+from console.station.marginals import Marginals
 from console.station.policy_changes import PolicyChanges, Record
 from console.station.roster import FORGET_AFTER_SECONDS
 from engine.deciding.decisions import Decision, Score
@@ -76,6 +77,7 @@ class Deciding:
         self._engines: dict[str, Controlled] = {}
         self._known: dict[str, KnownEngine] = {}
         self._kept_at = 0.0
+        self.marginals = Marginals()
         self._said: dict[str, Decision] = {}
         """The last decision about each workload of the main engine."""
 
@@ -107,6 +109,8 @@ class Deciding:
             outcome = controlled.look(now, policy, models.get(Runner(engine, controlled.version)))
             if outcome is None:
                 continue
+            if engine == self._main() and self.marginals.due(now):
+                self.marginals.note(now, controlled.gains())
             for decision in outcome.decisions:
                 await self._carry_out(engine, decision)
             for score in outcome.scores:

@@ -7,6 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from console.feed.bucket_detail import BucketDetailParams
 from console.feed.messages import RehearsalView, Snapshot
 from console.feed.protocol import (
     AlertAct,
@@ -33,7 +34,7 @@ from console.feed.protocol import (
 )
 from console.feed.server import Endpoint, FeedError
 from console.feed.texts import TextsWanted
-from console.station import queries, step_queries
+from console.station import bucket_queries, queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
 from console.station.maps import engine_fingerprint, map_get, map_put
@@ -58,6 +59,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "hello": (None, hello),
         "snapshot": (None, snapshot),
         "series": (SeriesParams, queries.series),
+        "bucket_detail": (BucketDetailParams, bucket_queries.bucket_detail),
         "engine_log": (LogParams, queries.engine_log),
         "policy_set": (PolicySet, policy_set),
         "policy_undo": (PolicyUndo, policy_undo),

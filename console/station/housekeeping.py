@@ -14,7 +14,8 @@ import duckdb
 from engine.records import StateRecord
 from store.alerts import last_remark, read_remarks
 from store.database import Store
-from store.judge.alerts import Alert
+from store.figures import BucketKey
+from store.judge.alerts import Alert, BucketView
 from store.judge.judge import Judge
 from store.judge.settings import JudgeSettings
 from store.judging import Judging
@@ -30,8 +31,8 @@ FIT_SECONDS: Final = 10.0
 
 
 class Housekeeping:
-    """`alerts` is what the judge thinks now, `models` the step times of each engine: new objects each time, for readers
-    on other threads."""
+    """`alerts` is what the judge thinks now, `levels` what it holds buckets against (of several engines, the one that
+    has a baseline), `models` the step times of each engine: new objects each time, for readers on other threads."""
 
     def __init__(
         self,
@@ -52,6 +53,9 @@ class Housekeeping:
         self._remarked = last_remark(self._reader)
         self._failing: dict[str, str] = {}
         self.alerts: list[Alert] = []
+        self.levels: dict[BucketKey, BucketView] = {}
+        self._levelled = -1.0
+        """Up to where the judge had come when `levels` were taken."""
         self._show()
 
     def after_flush(self, lock: contextlib.AbstractContextManager[object]) -> None:
@@ -121,3 +125,10 @@ class Housekeeping:
 
     def _show(self) -> None:
         self.alerts = self._judging.judge.alerts()
+        if self._judging.up_to != self._levelled:
+            self._levelled = self._judging.up_to
+            self._try("reading levels", self._level)
+
+    def _level(self) -> None:
+        views = sorted(self._judging.judge.views(), key=lambda view: view.baseline is not None)
+        self.levels = {view.bucket: view for view in views}

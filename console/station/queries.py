@@ -20,6 +20,7 @@ from console.feed.protocol import (
     SideParams,
 )
 from console.feed.server import FeedError
+from console.station.bucket_queries import in_detail
 from console.station.log_tail import read_chunk
 from engine.records import StateRecord
 from store.alerts import recent_history
@@ -27,6 +28,7 @@ from store.comparing.sides import Side
 from store.database import StoreError
 from store.figures import BucketKey, Report, Window
 from store.judge.reports import AlertHistory
+from store.series import range_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,9 +44,12 @@ async def series(station: Station, params: SeriesParams, actor: str) -> Series:
     recorder = station.recorder
     with recorder.lock:
         points = recorder.windows.series(key, params.seconds, params.points, now)
+    cell = float(range_of(params.seconds, params.points, now).cell_seconds)
+    if params.detail and key is not None:
+        points = await in_detail(station, key, points, cell, now)
     return Series(
         key=key,
-        cell_seconds=points[1].ts - points[0].ts if len(points) > 1 else params.seconds,
+        cell_seconds=cell,
         points=points,
         marks=station.events.since(now - params.seconds),
     )

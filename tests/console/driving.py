@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from console.app.alerts_screen import AlertsScreen
 from console.app.application import SpecdeckApp
+from console.app.bucket_screen import BucketScreen
 from console.app.live_screen import LiveScreen
 from console.app.map_screen import MapScreen
 from console.app.policy_screen import PolicyScreen
@@ -53,6 +54,8 @@ def _all_drawn(app: SpecdeckApp) -> bool:
         return screen.has_history
     if isinstance(screen, MapScreen):
         return screen.answered or app.picture.replaying
+    if isinstance(screen, BucketScreen):
+        return screen.has_answers or screen.key is None
     if isinstance(screen, LiveScreen) and app.picture.snapshot.buckets:
         return not screen.query_one("#charts").display or screen.has_series
     return True

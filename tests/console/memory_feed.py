@@ -32,10 +32,13 @@ class MemoryFeed:
         self.history = scenes.history()
         self.no_history: FeedError | None = None
         self.no_alerts: FeedError | None = None
+        self.no_series: FeedError | None = None
         self.alerts: list[AlertReport] = scenes.alert_history()
         self.refusal: FeedError | None = None
         self.map: OperatingMap | None = None
         self.no_map: FeedError | None = None
+        self.few = False
+        """A bucket has just begun."""
         self.thinking = asyncio.Event()
         """Set: a what-if is answered at once."""
         self.thinking.set()
@@ -68,7 +71,12 @@ class MemoryFeed:
         built = msgspec.to_builtins(params) if params is not None else {}
         self.asked.append((method, built))
         if method == "series":
-            answer: Any = scenes.series(scenes.BucketKey(*built["key"]), built["points"], built["seconds"])
+            if self.no_series is not None:
+                raise self.no_series
+            make = scenes.few_series if self.few else scenes.series
+            answer: Any = make(scenes.BucketKey(*built["key"]), built["points"], built["seconds"])
+        elif method == "bucket_detail":
+            answer = (scenes.few_detail if self.few else scenes.bucket_detail)(scenes.BucketKey(*built["key"]))
         elif method == "engine_log":
             answer = self.log if built["offset"] != self.log.offset else LogChunk(self.log.path, "", self.log.offset)
         elif method == "policy_history":

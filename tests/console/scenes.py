@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from console.feed.bucket_detail import BucketDetail, Level, MarginalGain, MeasuredK, WorstRow, WorstSequence
 from console.feed.messages import (
     AlertView,
     BucketView,
@@ -491,15 +492,61 @@ def series(bucket_key: BucketKey | None, points: int = 120, seconds: float = 900
         missing = 0.30 < share < 0.34
         alpha = None if missing else 0.52 - 0.18 * share + 0.04 * math.sin(index * 0.9)
         k = None if missing else (2.0 if share > 0.5 else 4.0)
+        low, high = (None, None) if alpha is None else (alpha - 0.04, alpha + 0.05)
+        fast = None if missing else 1.12 + 0.3 * share - 0.25 * busy
+        gain = 1.05 + 0.2 * share if index % 2 and share > 0.4 else None
         return SeriesPoint(
-            NOW - seconds + cell * (index + 1), alpha, 0.5, k, 90.0, None if missing else 2 + 12 * busy, 2.0
-        )
+            NOW - seconds + cell * (index + 1), alpha, None if alpha is None else 0.9 - alpha, k, 90.0,
+            None if missing else 2 + 12 * busy, 2.0, sequences=0 if missing else 8 + index % 9,
+            alpha_low=low, alpha_high=high, speedup=fast, speedup_low=None if fast is None else fast - 0.06,
+            speedup_high=None if fast is None else fast + 0.06, marginal=gain,
+            marginal_low=None if gain is None else gain - 0.05, marginal_high=None if gain is None else gain + 0.05,
+        )  # fmt: skip
 
     marks = [
         Event(NOW - 0.5 * seconds, "control", "static:4 → static:2"),
         Event(NOW - 0.68 * seconds, "gap", "12 frames lost"),
     ]
     return Series(key=bucket_key, cell_seconds=cell, points=[point(index) for index in range(points)], marks=marks)
+
+
+def bucket_detail(bucket_key: BucketKey) -> BucketDetail:
+    """K 4 and K 2 were measured lately, and a few at K 0; two sequences do badly."""
+    rows = [WorstRow(NOW - 9 + n, 4 if n < 8 else 2, "schedule" if n < 8 else "cap", 4 if n < 8 else 2, n % 2,
+                     1 + n % 2, "full") for n in range(12)]  # fmt: skip
+    return BucketDetail(
+        key=bucket_key, since=NOW - 900, until=NOW, batch=6.8, cost=0.08, acceptance=0.61,
+        theory=[1.0, 1.491, 1.709, 1.769, 1.739],
+        measured=[
+            MeasuredK(0, 0.97, 0.94, 1.0, "ok", 412, 11.2), MeasuredK(2, 1.41, 1.35, 1.47, "ok", 12_800, 6.8),
+            MeasuredK(4, 1.22, 1.13, 1.31, "ok", 5_104, 3.1),
+        ],
+        worst=[
+            WorstSequence(name=f"chatcmpl-{HOSTILE}", steps=31, drafted=124, accepted=11, alpha=0.09, rows=rows),
+            WorstSequence(name="chatcmpl-9a77-0b5f01ca", steps=12, drafted=40, accepted=6, alpha=0.15, rows=rows[:5]),
+        ],
+        level=Level(depth=4, baseline=0.47, baseline_sequences=4211, pinned=0.5, pinned_sequences=9800),
+        marginal=MarginalGain(ts=NOW - 12, k=2, gain=1.2, low=1.15, high=1.26, sequences=41),
+    )  # fmt: skip
+
+
+def few_series(bucket_key: BucketKey, points: int, seconds: float) -> Series:
+    """A bucket that has just begun: three cells with a sequence or two, no speedup yet."""
+    whole = series(bucket_key, points, seconds)
+    young = [replace(point, sequences=1, alpha_low=None, alpha_high=None, speedup=None, speedup_low=None,
+                     speedup_high=None, marginal=None) for point in whole.points[-3:]]  # fmt: skip
+    return replace(whole, points=young, marks=[])
+
+
+def few_detail(bucket_key: BucketKey) -> BucketDetail:
+    calibrating = MeasuredK(4, None, None, None, "calibrating", 61, 2.0)
+    return BucketDetail(
+        key=bucket_key, batch=2.0, acceptance=0.4, measured=[calibrating],
+        absent={
+            "cost": "step times not measured yet", "worst": "no recent sequence with 8 draft steps",
+            "level": "no baseline yet: one is usable after a day", "marginal": "the controller has none yet",
+        },
+    )  # fmt: skip
 
 
 LOG = (

@@ -17,12 +17,13 @@ from console.feed.messages import Snapshot
 from tests.console import map_scenes, scenes
 from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "policy", "alerts", "map", "engine")
+BASE: tuple[Context, ...] = ("live", "bucket", "policy", "alerts", "map", "engine")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
     "everywhere": (),
     "live": (),
+    "bucket": ("2",),
     "policy": ("3",),
     "alerts": ("4",),
     "map": ("5",),
@@ -40,6 +41,9 @@ BEFORE: dict[str, tuple[str, ...]] = {
     "live": ("7",),
     "back": ("slash", "c", "h", "enter"),
     "follow": ("home",),
+    "later": ("left", "left"),
+    "newest": ("left",),
+    "shorter": ("right_square_bracket",),
     "go_there": ("4", "0", "percent_sign"),
 }
 IN_A_REPLAY: tuple[Context, ...] = ("go", "what_if")
@@ -88,6 +92,7 @@ def state(app: SpecdeckApp) -> Any:
         app.picture.expected,
         app.picture.loop_from,
         [view.text for view in app.screen.query(PickList)],
+        getattr(app.screen, "looking_at", None),
     )
 
 

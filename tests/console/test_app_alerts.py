@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from console.app import numbers
 from console.app.alert_lines import alert_detail, alert_lines, alert_row
 from console.app.alert_words import evidence_words
 from console.app.alerts_screen import AlertsScreen
+from console.app.bucket_screen import BucketScreen
 from console.app.live_screen import LiveScreen
 from console.app.spans import text_of, width_of
 from console.feed.client import FeedError
@@ -115,14 +117,21 @@ async def test_a_read_only_console_tells_nobody() -> None:
         assert feed.actions("alert_act") == []
 
 
-async def test_enter_goes_to_the_bucket_through_a_filter_that_hides_it() -> None:
+async def test_enter_goes_to_the_moment_in_the_bucket_and_back_to_it_through_a_filter() -> None:
     async with running(scenes.live(alerts=scenes.drifting())) as (app, _, pilot):
         await pilot.press("slash", *"code", "enter", "4")
         await settled(pilot)
         await pilot.press("enter")
+        chat, moment = scenes.key("chat", "0-512", "(0,0.5]"), scenes.NOW - 760
+        await until(pilot, lambda: isinstance(app.screen, BucketScreen))
+        assert isinstance(app.screen, BucketScreen)
+        assert app.screen.looking_at == (chat, "15 min", moment)
+        await settled(pilot)
+        assert f"▲ {numbers.clock(moment)} chat 0-512" in text_on(app)
+        await pilot.press("escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         assert isinstance(app.screen, LiveScreen)
-        assert app.screen.table.cursor == scenes.key("chat", "0-512", "(0,0.5]")
+        assert app.screen.table.cursor == chat
 
 
 async def test_in_a_replay_enter_goes_to_the_moment() -> None:

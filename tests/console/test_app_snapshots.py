@@ -96,6 +96,40 @@ def test_policy(snap_compare: Any, scene: Callable[[], Snapshot], size: tuple[in
 
 
 @ALL_SIZES
+def test_bucket(snap_compare: Any, size: tuple[int, int]) -> None:
+    app, _ = make_app(scenes.live(alerts=scenes.drifting()))
+    assert snap_compare(app, terminal_size=size, run_before=after("down", "down", "2"))
+
+
+def test_bucket_at_a_moment_in_the_light_theme(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.live())
+    assert snap_compare(app, terminal_size=WIDE, run_before=after("2", "tab", "tab", theme="specdeck-light"))
+
+
+def test_bucket_that_has_just_begun(snap_compare: Any) -> None:
+    app, feed = make_app(scenes.live())
+    feed.few = True
+    assert snap_compare(app, terminal_size=NARROW, run_before=after("2"))
+
+
+def test_bucket_of_nothing_yet(snap_compare: Any) -> None:
+    app, _ = make_app(scenes.no_bucket())
+    assert snap_compare(app, terminal_size=NARROW, run_before=after("2"))
+
+
+def test_bucket_while_the_station_is_away(snap_compare: Any) -> None:
+    app, feed = make_app(scenes.live())
+    taken = after("2")
+
+    async def lost(pilot: Pilot[Any]) -> None:
+        await taken(pilot)
+        feed.say(GONE)
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=WIDE, run_before=lost)
+
+
+@ALL_SIZES
 def test_alerts(snap_compare: Any, size: tuple[int, int]) -> None:
     app, _ = make_app(scenes.live(alerts=scenes.drifting()))
     assert snap_compare(app, terminal_size=size, run_before=after("4"))

@@ -173,6 +173,12 @@ def test_a_hostile_workload_goes_to_no_drafts_by_itself_while_its_friendly_neigh
     assert {k for k, limit in rig.asked("hostile", later) if limit != "probe"} == {0}
     assert max(k for k, _ in rig.asked("friendly", later)) >= 2
     assert own["hostile"].why, "the last decision is told as a sentence"
+    gains = {name: rig.deciding.marginals.of(name) for name in ("friendly", "hostile")}
+    friendly = gains["friendly"][-1]
+    assert friendly.low is not None
+    assert 1.03 < friendly.low < friendly.gain
+    assert friendly.k >= 2
+    assert all(one.gain < 1 and one.ts < later - 60 for one in gains["hostile"]), "at K = 0 none can be told"
 
 
 def test_every_decision_is_recorded_with_its_numbers_and_later_scored() -> None:

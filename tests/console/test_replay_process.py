@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from console.feed.bucket_detail import BucketDetail, BucketDetailParams
 from console.feed.client import FeedClient, FeedError
 from console.feed.messages import ReplayView, Series, Snapshot
 from console.feed.protocol import (
@@ -153,6 +154,10 @@ async def _answers(console: Console, view: ReplayView, tmp_path: Path) -> None:
     series = await console.ask("series", SeriesParams(seconds=300.0, points=30), Series)
     assert series.points
     assert series.marks[0].kind == "engine"
+    key = (await console.picture()).buckets[0].key
+    parts = (key.workload, key.context, key.temperature, key.model_version)
+    detail = await console.ask("bucket_detail", BucketDetailParams(key=parts), BucketDetail)
+    assert (detail.key, detail.measured[0].rows > 0) == (key, True)
     assert (await console.ask("policy_history", HistoryParams(), History)).entries == []
     (answer,) = await console.ask("whatif", WhatIfParams(policies=["static:1"]), list[WhatIf])
     assert answer.predicted.tokens_per_step < answer.recorded.tokens_per_step

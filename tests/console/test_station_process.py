@@ -20,6 +20,7 @@ import zmq
 
 from console.cli.outcomes import BadInput
 from console.cli.station import ask
+from console.feed.bucket_detail import BucketDetail, BucketDetailParams
 from console.feed.messages import Series
 from console.feed.protocol import (
     LogChunk,
@@ -33,7 +34,7 @@ from console.feed.protocol import (
 )
 from engine.records import PolicyMode
 from engine.sockets import Sockets, ipc
-from store.figures import Report
+from store.figures import Report, Window
 from tests.console.station_harness import StationUnderTest, engine, living, start_own_engine, until
 
 OFF = PolicyMode(mode="off")
@@ -253,12 +254,13 @@ def test_the_feed_tells_log_series_and_processes(make_station: MakeStation) -> N
     station = make_station().start()
     seen = station.wait_serving()
     key = seen.buckets[0].key
-    series = ask(
-        "series",
-        Series,
-        SeriesParams(key=(key.workload, key.context, key.temperature, key.model_version), seconds=120, points=12),
-    )
-    assert any(point.alpha is not None for point in series.points)
+    parts = (key.workload, key.context, key.temperature, key.model_version)
+    ask("span", Window)  # what came until now is stored with that
+    series = ask("series", Series, SeriesParams(key=parts, seconds=120, points=12, detail=True))
+    assert any(point.alpha is not None and point.sequences for point in series.points)
+    detail = ask("bucket_detail", BucketDetail, BucketDetailParams(key=parts))
+    assert [one.k for one in detail.measured if one.rows]
+    assert detail.absent["level"].startswith("no baseline yet")
     assert ask("engine_log", LogChunk, LogParams()).path.endswith("engine-e0.log")
     processes = ask("processes", ProcessesResult).processes
     assert {process.role for process in processes} >= {"station", "gateway", "engine e0", "VLLM::Worker"}
