@@ -55,7 +55,7 @@ def keys_of(action: Action) -> list[str]:
     return action.keys.split(",")
 
 
-@pytest.mark.parametrize("context", [*BASE, *DIALOGS])
+@pytest.mark.parametrize("context", [*BASE, *sorted(DIALOGS)])
 def test_no_key_is_bound_twice(context: Context) -> None:
     everywhere = [*actions.in_context("everywhere"), *actions.in_context("replay")]
     others = [action for action in everywhere if context in BASE or action.priority]
