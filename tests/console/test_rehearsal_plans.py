@@ -244,7 +244,7 @@ def test_a_built_in_plan_is_sound_and_reads_back_from_its_toml(name: str) -> Non
     check(plan)
     assert parse_plan(to_toml(plan), HERE) == plan
     busy = next(phase for phase in plan.phases if phase.name == "busy")
-    assert 0.8 <= busy.rate * 80.4 / 200 <= 0.9
+    assert 1.2 <= busy.rate * 80.4 / 200 <= 1.4, "more than eight at once can take: heavier load is measured too"
 
 
 def test_built_in_plans_send_for_the_time_that_they_are_said_to() -> None:
