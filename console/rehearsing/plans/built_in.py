@@ -1,8 +1,9 @@
 """The plans that come with specdeck.
 
-Rates are meant for an engine of 200 tokens/s, measured at eight requests at once, and an answer of this mix has about 80
-tokens (recorded: 80.4): 0.6 requests/s leave such an engine idle half of the time. 3.2 are more than eight at once can
-take, so that more are at once: a busy hour shows what heavy load does, and the quiet after it how a backlog is worked off.
+Rates are meant for an engine of 200 tokens/s, measured at eight requests at once, and an answer of this mix has about
+80 tokens (recorded: 80.4): 0.6 requests/s leave such an engine idle half of the time. 3.2 are more than eight at once
+can take, so that more are at once: a busy hour shows what heavy load does, and the quiet after it how a backlog is
+worked off.
 """
 
 from __future__ import annotations
