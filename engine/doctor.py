@@ -206,7 +206,7 @@ def _gpu() -> Finding:
 
 
 def _libraries() -> Finding:
-    wanted = ("textual", "duckdb", "textual-plotext", "pyzmq", "msgspec")
+    wanted = ("textual", "duckdb", "plotext", "pyzmq", "msgspec")
     found = {name: installed_version(name) for name in wanted}
     missing = [name for name, version in found.items() if version is None]
     text = ", ".join(f"{name} {version or 'missing'}" for name, version in found.items())
