@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from console.cli.root import root
+from store.trace import read_records
 
 DEMO = str(Path(__file__).parents[2] / "sample_traces" / "demo.jsonl.zst")
 
@@ -20,7 +21,7 @@ def test_convert_goes_through_every_form_and_back(tmp_path: Path) -> None:
         assert ran.exit_code == 0, ran.stderr
         assert json.loads(ran.stdout)["path"] == str(tmp_path / name)
         before = str(tmp_path / name)
-    assert Path(before).read_bytes() == Path(DEMO).read_bytes()
+    assert list(read_records(Path(before))) == list(read_records(Path(DEMO)))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from console.rehearsing.load import exchange, sending
+from console.rehearsing.load import exchange
 from console.rehearsing.load.answer import Answer
 from console.rehearsing.load.files import OutcomeFile
 from console.rehearsing.load.sending import Sender
@@ -180,9 +180,12 @@ async def test_no_request_waits_for_another(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_stalls_delays_each_request_by_the_rest_of_the_stall(tmp_path: Path) -> None:
-    began, stalled = 0.0, (0.4, 1.4)
+    began, stalled = None, (0.4, 1.4)
 
     async def stall(call: Call) -> None:
+        nonlocal began
+        if began is None:
+            began = asyncio.get_running_loop().time()  # the first request is meant for moment 0
         now = asyncio.get_running_loop().time() - began
         if stalled[0] <= now < stalled[1]:
             await asyncio.sleep(stalled[1] - now)
@@ -190,9 +193,7 @@ async def test_a_server_that_stalls_delays_each_request_by_the_rest_of_the_stall
 
     async with fake_server(stall) as url:
         requests = every(0.05, 36)
-        began = asyncio.get_running_loop().time() + sending._LEAD_SECONDS
         stalling, outcomes = await sent(requests, url, tmp_path / "stalling")
-        began = -1000.0
         _, plain = await sent(requests, url, tmp_path / "plain")
     latency = {outcome.id: (outcome.ended or 0.0) - outcome.at for outcome in outcomes}
     longest = max((outcome.ended or 0.0) - outcome.at for outcome in plain)

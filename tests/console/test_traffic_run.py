@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from console.traffic import Phase, Profile, Progress, Result, ServerUnreachable, run
+from console.traffic import Phase, Profile, Progress, Result, ServerUnreachable, run, runner
 from console.traffic.client import Outcome
 from console.traffic.plan import PROFILES, make_plan
 from console.traffic.prompts import WORKLOADS
@@ -46,7 +46,10 @@ def _base(gateway: Gateway) -> str:
     return gateway.url + "/v1"
 
 
-async def test_every_planned_request_is_sent_tagged_and_answered(gateway: Gateway, stop: asyncio.Event) -> None:
+async def test_every_planned_request_is_sent_tagged_and_answered(
+    gateway: Gateway, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "PROGRESS_SECONDS", 0.1)
     seen: list[dict[str, object]] = []
     answer = chat_engine(tokens=5)
 

@@ -7,6 +7,7 @@ to 4.8 for prose; of other languages and tokenizers it may be off by half.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Final, NamedTuple
 
 from console.rehearsing.plans.prompt_files import Prompt
@@ -42,7 +43,7 @@ def fitting(prompt_tokens: int, output_tokens: int, max_model_len: int | None) -
         return Lengths(prompt_tokens, output_tokens, False)
     room = max(2, max_model_len - TEMPLATE_TOKENS)
     safe = _FEWEST_BYTES_PER_TOKEN / BYTES_PER_TOKEN
-    answer = min(output_tokens, max(room // 2, room - int(prompt_tokens / safe)))
+    answer = min(output_tokens, max(room // 2, room - ceil(prompt_tokens / safe)))
     prompt = min(prompt_tokens, max(1, int((room - answer) * safe)))
     return Lengths(prompt, answer, (prompt, answer) != (prompt_tokens, output_tokens))
 
