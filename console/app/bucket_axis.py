@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from console.app import numbers, plots
+from console.app import charts, numbers, plots
 from console.app.bucket_facts import GLYPHS, BucketFacts
 from console.app.plots import Canvas
 from console.app.spans import Line, Span, packed, right
@@ -36,8 +36,8 @@ class Frame:
         return [self._axis(labels.get(row, ""), line) for row, line in enumerate(canvas)]
 
     def cross(self, canvas: Canvas) -> None:
-        for mark in self.facts.marks:
-            _column(canvas, self._place(mark.ts), "┊", "faint")
+        for place in charts.spread(self._place(mark.ts) for mark in self.facts.marks):
+            _column(canvas, place, "┊", "faint")
         if self._chosen is not None:
             _column(canvas, self._chosen, "│", "bright")
 

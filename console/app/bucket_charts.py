@@ -117,15 +117,13 @@ def _write(canvas: Canvas, row: int, text: str) -> None:
 
 def _mark(canvas: Canvas, series: Series, width: int) -> None:
     start, end = _range(series)
-    for event in series.marks:
-        place = _place(event.ts, start, end, width)
-        if place is None:
-            continue
-        glyph, role = _glyph(event)
+    placed = [(place, event) for event in series.marks if (place := _place(event.ts, start, end, width)) is not None]
+    for place in charts.spread(place for place, _ in placed):
         for row in canvas:
             if row[place][0] == " ":
                 row[place] = ("┊", "faint")
-        canvas[0][place] = (glyph, role)
+    for place, event in placed:
+        canvas[0][place] = _glyph(event)
 
 
 def _glyph(event: Event) -> tuple[str, Role]:

@@ -14,6 +14,9 @@ MARGINAL: Final = "◇"
 FEW: Final = 10
 """Sequences below which an acceptance is not to be relied on."""
 
+MOST_WIDE: Final = 10.0
+"""Upper bound over lower bound from which a ratio's interval is not written out."""
+
 _NOWHERE: Final = SeriesPoint(0.0, None, None, None, 0.0, None, None)
 
 
@@ -76,10 +79,15 @@ def speedup_readout(facts: BucketFacts, short: bool = False) -> Line:
     return join([experienced, gain], ("   ", "text"))
 
 
+def _tells(low: float, high: float) -> bool:
+    """An interval over more than a decade says nothing, in many digits."""
+    return low > 0 and high <= MOST_WIDE * low
+
+
 def _ratio(name: str, role: Role, value: float | None, low: float | None, high: float | None) -> Line:
     if value is None:
         return ((name, role), (numbers.ABSENT, "dim"))
-    bounds = "" if low is None or high is None else f" {low:.2f}–{high:.2f}"
+    bounds = "" if low is None or high is None else f" {low:.2f}–{high:.2f}" if _tells(low, high) else " ±?"
     return ((name, role), (f"{value:.2f}", "bright"), (bounds, "dim"))
 
 

@@ -8,11 +8,15 @@ it joins a line over a gap, where nothing was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 EIGHTHS = "▁▂▃▄▅▆▇█"
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Braille bits by row (top first) and column."""
+
+APART: Final = 4
+"""Cells between two lines of marks: closer ones would be a wall before the curve."""
 
 
 def spark(values: Sequence[float | None], width: int, low: float = 0.0, high: float = 1.0) -> str:
@@ -80,6 +84,15 @@ def nice_ceiling(value: float) -> float:
         if value <= step * magnitude:
             return step * magnitude
     return 10 * magnitude
+
+
+def spread(places: Iterable[int]) -> Iterator[int]:
+    """Of places along a chart those that get a line: the first, and what is far enough from the one before."""
+    last: int | None = None
+    for place in sorted(places):
+        if last is None or place - last >= APART:
+            yield place
+            last = place
 
 
 def rate_scale(values: Sequence[float | None]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from console.app import charts, numbers, spans
+from console.app import bucket_readout, charts, numbers, spans
 from console.app.bucket_charts import alpha_chart, load_chart, spark_line
 from console.app.columns import RowFacts, fit_columns, header, make_columns, row, state_of
 from console.app.picture import Link, Picture
@@ -220,3 +220,13 @@ def test_themes_go_round() -> None:
     names = [theme.name for theme in THEMES]
     assert [next_theme(name) for name in names] == [*names[1:], names[0]]
     assert next_theme("another") == names[0]
+
+
+def test_marks_that_stand_close_get_one_line_across_a_chart() -> None:
+    assert list(charts.spread([10, 3, 11, 12, 13, 14, 30])) == [3, 10, 14, 30]
+
+
+def test_an_interval_that_says_nothing_is_not_written_out() -> None:
+    told = text_of(bucket_readout._ratio("experienced ", "text", 1.28, 0.0, 7_827_746.72))
+    assert told == "experienced 1.28 ±?"
+    assert text_of(bucket_readout._ratio("experienced ", "text", 1.28, 1.1, 1.5)) == "experienced 1.28 1.10–1.50"
