@@ -41,7 +41,7 @@ class StepIntake:
 
     @property
     def running(self) -> Mapping[str, int]:
-        """Sequences of each workload in the last step."""
+        """Sequences of each workload in the last step, without those that have finished in it or since."""
         return self._running
 
     def introduce(self, sequences: Iterable[ArrivedSequence]) -> None:
@@ -59,7 +59,9 @@ class StepIntake:
         if frame.step is not None:
             self._take_step(frame.step)
         for finish in frame.finishes:
-            self._workloads.pop(finish.seq, None)
+            name = self._workloads.pop(finish.seq, None)
+            if name is not None and self._running[name] > 0:
+                self._running[name] -= 1
 
     def drain(self) -> Observed | None:
         """All that came since the last time; None for nothing."""

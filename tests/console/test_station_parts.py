@@ -18,7 +18,8 @@ from console.station.log_tail import last_words, read_chunk
 from console.station.options import OptionsError, StationOptions, read_options, write_options
 from console.station.phases import Phases
 from console.station.recorder import Broken, Recorder, Remember, open_recorder
-from engine.frames import WIRE_VERSION, Announcement, Frame, PackedStep, pack_columns
+from console.station.step_intake import StepIntake
+from engine.frames import WIRE_VERSION, Announcement, ArrivedSequence, FinishedSequence, Frame, PackedStep, pack_columns
 from engine.policy import Base, PolicyState
 from engine.records import ControlRecord, EngineRecord, PolicyMode
 from store.database import Store, StoreError
@@ -342,3 +343,13 @@ def test_options_come_back_as_they_were_written_and_only_their_owner_reads_them(
     path.write_text("{")
     with pytest.raises(OptionsError, match=r"options\.json"):
         read_options(path)
+
+
+def test_a_workload_whose_sequences_have_finished_runs_nothing_though_no_step_follows() -> None:
+    intake = StepIntake()
+    step = frame(4, "static", rows=[(4, 9)]).step
+    arrived = [ArrivedSequence(0, "r", 1.0, "code", 0.0, 9, False, "speculative")]
+    intake.take(Frame(WIRE_VERSION, "e0", "b1", 1, arrived, step, []))
+    assert intake.running["code"] == 1
+    intake.take(Frame(WIRE_VERSION, "e0", "b1", 2, [], None, [FinishedSequence(0, 6.0, "abort", 3)]))
+    assert intake.running["code"] == 0
