@@ -24,6 +24,9 @@ SpeedupState = Literal["ok", "few", "calibrating", "absent"]
 FEW_CELLS: Final = 3
 """Below as many stretches of time a realised speedup carries "few"."""
 
+_MOST_REACH: Final = 50.0
+"""Of a bound, as a logarithm: beyond it is no number but an accident of Student's t with next to no freedom."""
+
 _NORMAL: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
@@ -103,4 +106,6 @@ def _interval(gained: np.ndarray, taken: np.ndarray, error: float) -> Interval |
         return None
     value = float(gained.sum()) / float(taken.sum())
     half = np.hypot(sampling.high / value - 1, _NORMAL * error / float(gained.sum()))
+    if not half < _MOST_REACH:
+        return None  # one stretch outweighs all others together: they tell nothing of how stretches differ
     return Interval(float(value * np.exp(-half)), float(value * np.exp(half)))

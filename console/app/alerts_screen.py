@@ -46,6 +46,7 @@ class AlertsScreen(DeckScreen):
         self._history: list[AlertReport] = []
         self._lines: list[AlertLine] = []
         self._error = ""
+        self._asking = False
         self._fetched: tuple[float, object] | None = None
         """When, and at which alerts of the snapshot, the history was asked for."""
         self.has_history = False
@@ -101,8 +102,8 @@ class AlertsScreen(DeckScreen):
         snapshot = picture.snapshot
         if snapshot is None or picture.link.state != "connected" or picture.paused_since is not None:
             return
-        if not self.is_current:
-            return
+        if not self.is_current or self._asking:
+            return  # let an answer come: a question that is dropped costs the station as much as one that is heard
         asked, shown = self._fetched, _known(snapshot.alerts)
         enough = 0.001 if picture.replaying else HISTORY_INTERVAL  # a seek may pass any alert, either way
         if asked is None or asked[1] != shown or abs(snapshot.ts - asked[0]) >= enough:
@@ -111,6 +112,7 @@ class AlertsScreen(DeckScreen):
 
     @work(exclusive=True, group="alerts", exit_on_error=False)
     async def _fetch_history(self) -> None:
+        self._asking = True
         try:
             params = AlertsParams(window=HISTORY_SECONDS)
             found = await self.deck.feed.request("alerts", params, AlertHistory, 4.0)
@@ -118,6 +120,8 @@ class AlertsScreen(DeckScreen):
             self._error = f"The history can't be read: {error.message}"
         else:
             self._history, self._error = found.alerts, ""
+        finally:
+            self._asking = False
         self.has_history = True
         self.draw(self.deck.picture)
 

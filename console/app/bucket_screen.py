@@ -40,6 +40,8 @@ class BucketScreen(DeckScreen):
         self._span = 0
         self._at: float | None = None
         self._reader = BucketReader()
+        self._fetching: tuple[BucketKey, int] | None = None
+        """Bucket and window that the station is being asked for."""
 
     def body(self) -> ComposeResult:
         with Container(id="bucket-body"):
@@ -124,13 +126,20 @@ class BucketScreen(DeckScreen):
             return
         if picture.paused_since is not None and self._reader.knows(key, self._span):
             return
+        if self._fetching == (key, self._span):
+            return  # let it come to its end: a question that is dropped costs the station as much as one that is heard
         in_detail = self._reader.due(key, self._span, snapshot.ts, picture.replaying)
         if in_detail is not None:
+            self._fetching = (key, self._span)
             self._fetch(key, self._span, in_detail)
 
     @work(exclusive=True, group="bucket", exit_on_error=False)
     async def _fetch(self, key: BucketKey, place: int, in_detail: bool) -> None:
-        await self._reader.read(self.deck.feed, key, place, in_detail)
+        try:
+            await self._reader.read(self.deck.feed, key, place, in_detail)
+        finally:
+            if self._fetching == (key, place):
+                self._fetching = None
         self.draw(self.deck.picture)
 
     def _renew(self) -> None:

@@ -41,7 +41,7 @@ def cost_lines(map_: OperatingMap, workload: str | None, width: int) -> list[Lin
     cost = words.cost_of(map_, workload)
     if cost is None or cost.gain is None:
         return []
-    error = numbers.half_width(cost.low, cost.high)
+    error = numbers.reach(cost.gain, cost.high)
     own = "" if cost.own_best_gain is None else f"; its own best arm at each load: {cost.own_best_gain:.2f}×"
     text = f"Under the proposed schedule: {cost.gain:.2f}×{f' ±{error}' if error else ''}{own}."
     return [((f" {part}", "dim"),) for part in wrap(text, max(20, width - 2))]
@@ -57,7 +57,7 @@ def _arm(map_: OperatingMap, cell: MapCell, arm: CellArm) -> Line:
         (left(clean(arm.arm), ARM), role),
         (right(numbers.rate(arm.tokens_per_second), 9), role),
         (right(numbers.two_places(gain), 6), role),
-        (right(numbers.half_width(arm.low, arm.high), 5), "dim"),
+        (right(numbers.reach(arm.gain, arm.high), 5), "dim"),
         (right(numbers.count(arm.steps), 7), "text"),
         (right(str(arm.repeats), 8), "text"),
         (f"  {_remark(map_, cell, arm)}", "dim"),

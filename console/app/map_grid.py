@@ -104,7 +104,7 @@ def row_tail(map_: OperatingMap, workload: str | None, grid: Layout) -> Line:
     own = numbers.two_places(cost.own_best_gain)
     values: dict[str, tuple[str, Role]] = {
         "sched": (numbers.two_places(cost.gain), "warn" if worse else "text"),
-        "±": (numbers.half_width(cost.low, cost.high), "dim"),
+        "±": (numbers.reach(cost.gain, cost.high), "dim"),
         "own": (own, "dim"),
     }
     names = {"by sched.": "sched", "own best": "own"}

@@ -22,6 +22,11 @@ def half_width(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else fraction((high - low) / 2)
 
 
+def reach(value: float | None, high: float | None) -> str:
+    """How far the interval of a ratio goes above it: its longer side, and the one that is never cut."""
+    return "" if value is None or high is None else fraction(high - value)
+
+
 def two_places(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.2f}"
 

@@ -37,6 +37,7 @@ class PolicyScreen(DeckScreen):
         super().__init__()
         self._entries: list[HistoryEntry] = []
         self._error = ""
+        self._asking = False
         self._fetched: tuple[float, int | None] | None = None
         """When, and at which version of the policy, the history was asked for."""
         self._wanted: float | None = None
@@ -131,8 +132,8 @@ class PolicyScreen(DeckScreen):
         snapshot = picture.snapshot
         if snapshot is None or picture.link.state != "connected" or picture.paused_since is not None:
             return
-        if not self.is_current:
-            return
+        if not self.is_current or self._asking:
+            return  # let an answer come: a question that is dropped costs the station as much as one that is heard
         asked = self._fetched
         enough = 0.001 if self.deck.picture.replaying else HISTORY_INTERVAL  # a seek may pass any change, either way
         if asked is None or asked[1] != snapshot.policy_version or abs(snapshot.ts - asked[0]) >= enough:
@@ -141,12 +142,15 @@ class PolicyScreen(DeckScreen):
 
     @work(exclusive=True, group="history", exit_on_error=False)
     async def _fetch_history(self) -> None:
+        self._asking = True
         try:
             history = await self.deck.feed.request("policy_history", HistoryParams(), History, 4.0)
         except FeedError as error:
             self._error = f"The history can't be read: {error.message}"
         else:
             self._entries, self._error = history.entries, ""
+        finally:
+            self._asking = False
         self.has_history = True
         self._draw_history()
         self._go_to_wanted()

@@ -91,10 +91,10 @@ class RehearsalDialog(ModalScreen[Chosen | None]):
             if name is not None:
                 self.dismiss(Chosen(name, self._plans[name]))
             return
-        source = path if path in self._plans else str(Path(path).expanduser().absolute())
         try:
+            source = path if path in self._plans else str(Path(path).expanduser().absolute())
             plan = self._read(source)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # the latter: nobody of that name has a home here
             self._say(f"■ {error}", "critical")
             self.app.bell()
         else:

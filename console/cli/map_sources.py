@@ -70,14 +70,13 @@ def _made(folder: Path) -> OperatingMap:
 
 
 def _decoded(path: Path) -> OperatingMap:
-    from engine.schedule import ScheduleError, parse_schedule
+    from store.operating_map.checking import MapError, check
 
     try:
         found = msgspec.json.decode(path.read_bytes(), type=OperatingMap)
-        if found.schedule is not None:
-            parse_schedule(found.schedule)
+        check(found)
         return found
-    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError, ScheduleError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError, MapError) as error:
         raise BadInput(f"{path}: no operating map: {error}") from error
 
 

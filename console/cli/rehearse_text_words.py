@@ -35,18 +35,18 @@ def ratio(one: Estimate | None) -> str:
 
 
 def short_ratio(one: Estimate | None) -> str:
-    """`1.16 ±0.06`: half the interval, for narrow places."""
+    """`1.16 ±0.06`: how far the interval goes up, its longer side, for narrow places."""
     if one is None:
         return NONE
-    return rate(one.value) + ("" if one.low is None or one.high is None else f" ±{(one.high - one.low) / 2:.2f}")
+    return rate(one.value) + ("" if one.low is None or one.high is None else f" ±{one.high - one.value:.2f}")
 
 
 def amount(one: Estimate | None) -> str:
-    """`103 ±4`: tokens/s and the like."""
+    """`103 ±4`: tokens/s and the like. The lower end may be cut at 0, the upper never is."""
     if one is None:
         return NONE
     digits = 1 if one.value < 100 else 0
-    half = "" if one.low is None or one.high is None else f" ±{(one.high - one.low) / 2:.{digits}f}"
+    half = "" if one.low is None or one.high is None else f" ±{one.high - one.value:.{digits}f}"
     return f"{one.value:.{digits}f}{half}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import exp, hypot, sqrt
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from store.judge.inputs import Floats
 from store.judge.moments import Estimate, estimate, student
@@ -19,6 +19,10 @@ class Span(NamedTuple):
     n: int
 
 
+MOST_REACH: Final = 50.0
+"""Of a bound, as a logarithm: beyond it is no number but an accident of Student's t with next to no freedom."""
+
+
 def speedup_span(sums: Floats, confidence: float, error: float) -> Span | None:
     """Interval of a realised speedup, with the calibration error of the vanilla-equivalent: relative variances add up
     (delta method on the logarithm).
@@ -31,6 +35,8 @@ def speedup_span(sums: Floats, confidence: float, error: float) -> Span | None:
     if found is None or half is None or found.value <= 0:
         return None
     reach = hypot(half / found.value, NormalDist().inv_cdf((1 + confidence) / 2) * error)
+    if not reach < MOST_REACH:
+        return None  # one cell outweighs all others together: they tell nothing of how cells differ
     return Span(found.value * exp(-reach), found.value, found.value * exp(reach), found.n)
 
 

@@ -117,10 +117,11 @@ def _mix(
     weights = {name: tokens[name] / rate for name, rate in own.items()}
     by_workload = {name: _ratios(pooled, arms, against, load, name) for name in weights}
     found = {}
-    for key in dict.fromkeys(key for ratios in by_workload.values() for key in ratios):
-        ratios = {name: ratios[key] for name, ratios in by_workload.items() if key in ratios}
-        if sum(tokens[name] for name in ratios) >= FEWEST_SHARE * sum(tokens.values()):
-            found[key] = mix_ratio(ratios, weights)
+    for arm, repeat in dict.fromkeys(key for ratios in by_workload.values() for key in ratios):
+        there = {name: ratios for name, ratios in by_workload.items() if (against, repeat) in ratios}
+        share = sum(tokens[name] for name in there)
+        if share >= FEWEST_SHARE * sum(tokens.values()) and all((arm, repeat) in ratios for ratios in there.values()):
+            found[arm, repeat] = mix_ratio({name: ratios[arm, repeat] for name, ratios in there.items()}, weights)
     return found
 
 

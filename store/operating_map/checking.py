@@ -10,9 +10,13 @@ import msgspec
 
 from engine.schedule import ScheduleError, parse_schedule
 from store.operating_map.records import MapCell, OperatingMap
+from store.rehearsal.plan import ADAPTIVE, PROPOSED, WITHOUT, fixed_k
 
 LONGEST_NAME: Final = 200
 """Characters of an id or of a plan's name."""
+
+
+MOST_GAIN: Final = 1000.0
 
 
 class MapError(ValueError):
@@ -91,6 +95,10 @@ def _of_cell(cell: MapCell, max_k: int) -> Iterator[str]:
     for arm in cell.arms:
         if arm.tokens_per_second < 0 or arm.steps < 0 or arm.repeats < 0:
             yield f"arms: {arm.arm!r} has a number below 0"
+        if arm.arm not in (WITHOUT, PROPOSED, ADAPTIVE) and fixed_k(arm.arm) is None:
+            yield f"arms: {arm.arm!r} is no arm"
+        if arm.gain is not None and not 0 < arm.gain < MOST_GAIN:
+            yield f"arms: {arm.arm!r} has a gain of {arm.gain:g}"
 
 
 def _not_finite(value: Any, place: str) -> str | None:

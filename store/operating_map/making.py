@@ -14,9 +14,11 @@ from store.operating_map.pooled import Pooled
 from store.operating_map.proposal import Schedule, schedule
 from store.operating_map.records import CellArm, MapCell, OperatingMap
 from store.operating_map.strata import ArmStrata
+from store.rehearsal.arm_passes import by_arm
 from store.rehearsal.arms import baseline_of, drafts
 from store.rehearsal.doubts import ONE_PASS
-from store.rehearsal.plan import WITHOUT, Plan, fixed_k
+from store.rehearsal.holding import holding
+from store.rehearsal.plan import PROPOSED, WITHOUT, Plan, fixed_k
 from store.rehearsal.reading import PassRead, RehearsalError, read_passes, read_rehearsal
 from store.rehearsal.records import Rehearsal
 from store.rehearsal.request_figures import answered
@@ -61,7 +63,7 @@ def map_of(rehearsal: Rehearsal, passes: Sequence[PassRead]) -> OperatingMap:
         cells=cells,
         schedule=chosen,
         costs=costs,
-        notes=list(_notes(cells, chosen, later, arms)),
+        notes=[*_notes(cells, chosen, later, arms), *_verdict(rehearsal, passes)],
     )
 
 
@@ -142,6 +144,19 @@ def _notes(
         yield f"the schedule is from the survey; all repeats together would give {[list(entry) for entry in later]}"
     if not any(fixed_k(arm) == 0 for arm in arms):
         yield "K = 0 was not measured: an engine without speculation stands for it"
+
+
+def _verdict(rehearsal: Rehearsal, passes: Sequence[PassRead]) -> Iterator[str]:
+    """What the rehearsal's own test says of the schedule: who takes it from the map does not read the report."""
+    if rehearsal.proposal is None:
+        return
+    plan = rehearsal.plan
+    if plan.survey == 1:
+        yield "the schedule was chosen from one pass of each arm"
+    held = next((one for one in holding(by_arm(passes, plan.arms), plan.survey, 0) if one.arm == PROPOSED), None)
+    if held is not None and held.holds is False:
+        share = f"{held.against_best.value:.2f} of {held.best}'s tokens/s"
+        yield f"the schedule did NOT hold on the repeats after the survey: {share} with as many sequences running"
 
 
 def _last(passes: Sequence[PassRead]) -> float:

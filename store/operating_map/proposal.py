@@ -24,7 +24,8 @@ def schedule(cells: Sequence[Measured | None], columns: Sequence[Load]) -> Sched
         cells: of the mix, one for each column, of arms that a schedule can execute; None where it was not measured, or
             the arm that drafts least was not: the others may be there because they are slow.
 
-    Where it is clear whether drafting helps, the least K that is as good as the best. Where it is not, the K of the
+    Where it is clear whether drafting helps, the least K that can't be told from the best and showed next to no loss
+    against it: the grid of the map, which says what can be told, may name a lower one. Where it is not, the K of the
     nearest cell below or above where it is, if that is as good here, too (of two the lower); else the least that is as
     good. Noise hides large losses of a lower K where repeats are few, so it must have shown next to none. A cell that
     was not measured takes the lower K of its neighbours: never more than was measured to help with fewer sequences

@@ -23,7 +23,15 @@ OTHERS_SHARE: Final = 0.01
 
 def warnings(passes: Sequence[PassRead], made: Sequence[Made], parts: Sequence[PartFigures]) -> list[str]:
     """Each names what is wrong and what to do about it."""
-    return [*_late(made, parts), *_others(passes, made), *_lost(made), *_unseen(parts)]
+    return [*_late(made, parts), *_others(passes, made), *_lost(made), *_unseen(parts), *_failed(parts)]
+
+
+def _failed(parts: Sequence[PartFigures]) -> list[str]:
+    return [
+        f"{part.arm}: {sum(part.errors.values())} of {part.requests} requests failed; its speedup is of the rest"
+        for part in parts
+        if part.phase is None and part.workload is None and part.errors
+    ]
 
 
 def _late(made: Sequence[Made], parts: Sequence[PartFigures]) -> list[str]:

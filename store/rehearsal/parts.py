@@ -104,7 +104,9 @@ def _part(
         speedup=None if compared is None else of_ratios(speedups(compared, arm, phase, workload)),
         gain=None if compared is None else paired(busy, compared.busy(phase, workload)),
         goodput_gain=(
-            None if compared is None else paired(good, rates(compared, phase, workload, phases, deadlines)[1])
+            None  # a repeat in which nothing was good has no ratio, and the others alone would flatter
+            if compared is None or not all(good.values())
+            else paired(good, rates(compared, phase, workload, phases, deadlines)[1])
         ),
     )
 

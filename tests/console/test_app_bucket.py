@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -232,3 +233,31 @@ async def test_what_the_station_refuses_is_said_where_the_charts_would_be() -> N
         await pilot.press("2")
         await settled(pilot)
         assert "the store is being moved" in text_on(app)
+
+
+async def test_a_slow_answer_is_waited_for_while_a_replay_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each picture of a replay makes everything due again: asking anew would drop every answer before it came."""
+    answer, begun = asyncio.Event(), 0
+    async with running(scenes.replayed(), intent="replay") as (app, feed, pilot):
+        plain = feed.request
+
+        async def slow(method: Any, *rest: Any) -> Any:
+            nonlocal begun
+            if method == "series" and rest[0].detail:
+                begun += 1
+                await answer.wait()
+            return await plain(method, *rest)
+
+        monkeypatch.setattr(feed, "request", slow)
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(app.screen, BucketScreen))
+        screen = app.screen
+        assert isinstance(screen, BucketScreen)
+        for number in range(2, 6):
+            feed.say(scenes.replayed(NOW + number, number))
+            await until(pilot, lambda: feed.taken_in)
+            screen._look()
+            await pilot.pause()
+        assert begun == 1
+        answer.set()
+        await until(pilot, lambda: bool(feed.actions("bucket_detail")) and screen.has_answers)

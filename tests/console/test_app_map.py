@@ -313,3 +313,14 @@ async def test_the_policy_screen_shows_the_maps_k_below_the_schedule_and_marks_i
         await settled(pilot)
         assert "▲ stale 1──2: K 4" in app.screen.query_one("#policy-facts", LineView).text
         assert not feed.actions("map_get"), "the summary is enough"
+
+
+async def test_a_path_under_nobodys_home_is_refused_and_the_console_goes_on() -> None:
+    async with on_the_map(map_scenes.mapped()) as (app, feed, pilot):
+        await press(pilot, "r", "tab")
+        assert isinstance(app.screen, RehearsalDialog)
+        app.screen.query_one(Input).value = "~nobodyhere/p.toml"
+        await press(pilot, "enter")
+        assert isinstance(app.screen, RehearsalDialog)
+        assert "■" in flat(app)
+        assert not feed.actions("rehearsal_start")

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from store.judge.inputs import EngineLoad, EngineStarted, LoadCells
+from store.judge.moments import moments
 from store.judge.settings import JudgeSettings
+from store.judge.spans import speedup_span
 from tests.store.judge_traffic import DAY, HOUR, T0, VERSION_A, VERSION_B, Feed, Flow, Load, name
 
 NAMES = {0: name("code"), 1: name("chat")}
@@ -154,3 +156,14 @@ def test_one_bad_window_is_no_alert() -> None:
         feed.run(300, {0: BUSY})
         feed.run(600, {0: FAST})
     assert feed.fired == []
+
+
+def test_where_one_cell_outweighs_all_others_there_is_no_interval() -> None:
+    """Effective n is then next to 1, and Student's t so large that its bound is no number."""
+    taken = np.array([320_000.0, *[4_000.0] * 5])
+    gained = taken * np.linspace(1.0, 1.6, len(taken))
+    _, sums = moments(taken[:, None], gained[:, None], np.zeros(len(taken), dtype=int))
+    assert speedup_span(sums[0, 0], 0.95, 0.02) is None
+    even = np.full(6, 4_000.0)
+    _, sums = moments(even[:, None], (even * np.linspace(1.0, 1.6, 6))[:, None], np.zeros(6, dtype=int))
+    assert speedup_span(sums[0, 0], 0.95, 0.02) is not None

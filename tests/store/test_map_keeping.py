@@ -15,6 +15,7 @@ from store.levels import DAY
 from store.operating_map.checking import MapError, check
 from store.operating_map.in_force import NotInForce, policy_of, reason
 from store.operating_map.keeping import MAP, control, keep, last_map
+from store.operating_map.records import CellArm
 from store.redact.redactor import Redactor
 from store.retention import Retention
 from store.source import open_source
@@ -84,6 +85,10 @@ def _cell(**changed: Any) -> dict[str, Any]:
     return {"cells": [msgspec.structs.replace(MADE.cells[0], **changed)]}
 
 
+def _arm(name: str, gain: float = 1.1) -> CellArm:
+    return CellArm(arm=name, k=1, tokens_per_second=30.0, gain=gain, steps=40, repeats=1)
+
+
 NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
     "id": ({"id": "a\nb"}, "id: must be"),
     "ts": ({"ts": float("nan")}, "ts: must be a finite number"),
@@ -98,6 +103,9 @@ NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
     "best": (_cell(best="k7"), "'k7' was not measured"),
     "k": (_cell(k=9), "k: 9 is not 0 to 8"),
     "bounds": (_cell(low=2.0), "low: 2 is above high"),
+    "arm": (_cell(arms=[*MADE.cells[0].arms, _arm("\x1b[2Jk")]), "is no arm"),
+    "nobody": (_cell(arms=[*MADE.cells[0].arms, _arm("")]), "'' is no arm"),
+    "gain": (_cell(arms=[*MADE.cells[0].arms, _arm("k1", 9000.0)]), "a gain of 9000"),
     "cost": ({"workloads": []}, r"cells\[1\].workload"),
 }
 

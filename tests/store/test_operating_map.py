@@ -154,6 +154,26 @@ def test_the_mix_is_the_plans_whatever_mix_an_arm_had_there() -> None:
     assert found.arms.ratio("k4", "k0").value == pytest.approx(1 / (0.5 / 2 + 0.5 / 0.5))
 
 
+def test_an_arm_that_met_too_little_of_a_workload_takes_no_part_in_the_mix() -> None:
+    """k4 met its bad workload for 9 steps: on the other alone it would seem to be the best."""
+
+    def passed(arm: str, repeat: int, code: float, chat: float, chat_steps: int) -> ArmStrata:
+        return ArmStrata(arm, repeat, (*strata("code", 3, code), *strata("chat", 3, chat, chat_steps)))
+
+    passes = [
+        one
+        for repeat in (1, 2)
+        for one in (
+            passed("k0", repeat, 20.0, 20.0, 100), passed("k2", repeat, 26.0, 18.0, 100),
+            passed("k4", repeat, 30.0, 12.0, 9),
+        )
+    ]  # fmt: skip
+    found = measure(Pooled(passes, COLUMNS), ["k0", "k2", "k4"], (3, 4), None, {"code": 0.5, "chat": 0.5})
+    assert found is not None
+    assert set(found.rates) == {"k0", "k2"}
+    assert found.arms.ratio("k2", "k0").value == pytest.approx(1 / (0.5 * 20 / 26 + 0.5 * 20 / 18), rel=0.01)
+
+
 def proposed(*cells: dict[str, float] | None) -> list[tuple[int, int, int]] | None:
     return schedule([None if one is None else cell(one) for one in cells], COLUMNS[: len(cells)])
 
