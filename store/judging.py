@@ -92,6 +92,7 @@ class Judging:
 
         Raises:
             duckdb.Error: it can't be read or written; the next call goes on where this one came to.
+            Exception: a fault of the judge itself; the next call leaves out the stretch that showed it.
         """
         self._catch_up(rolled_up_to(self._connection))
 
@@ -153,8 +154,14 @@ class Judging:
             if end - start > SPANS[-1]:  # else, as in a station, there is nothing to choose
                 start = _next(self._connection, start, end)
                 stop = self._stop(start, end)
-            self.judge.advance(start)
-            self._judge(start, stop)
+            try:
+                self.judge.advance(start)
+                self._judge(start, stop)
+            except duckdb.Error:
+                raise  # nothing was read, so nothing was added
+            except Exception:
+                self._up_to = stop  # some of it was added already: a stretch unjudged is better than one counted twice
+                raise
             self._up_to = stop
         if self._up_to > self._kept or self._waiting:
             self._keep(save=self._up_to - self._saved >= SAVE_SECONDS)

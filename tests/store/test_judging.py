@@ -18,6 +18,7 @@ from store.database import Store
 from store.ingest import Ingest
 from store.judge.alerts import Changes
 from store.judge.inputs import ClockStep
+from store.judge.judge import Judge
 from store.judge.reports import AlertReport
 from store.judging import Judging, judge_all
 from store.source import open_source
@@ -161,6 +162,26 @@ def test_what_could_not_be_written_is_written_the_next_time(monkeypatch: pytest.
 
     monkeypatch.setattr("store.judging.write_changes", write)
     assert lived_through(records, every=150.0) == expected
+
+
+def test_a_stretch_that_breaks_the_judge_is_left_out_and_counts_no_cell_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [engine(), sequence("a"), *(step(n, [row("a")], T0 + 5 * n) for n in range(1, 40))]
+    with store_of(records) as store:
+        judging, counted = Judging(store.connection), []
+        plain, load = Judge.load, itertools.count()
+
+        def breaks_once(judge: Judge, cells: object) -> None:
+            if next(load) == 2:
+                raise OverflowError("math range error")
+            counted.append(cells)
+            plain(judge, cells)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Judge, "load", breaks_once)
+        with pytest.raises(OverflowError):
+            judging.catch_up()
+        before = len(counted)
+        judging.catch_up()
+        assert (before, len(counted)) == (2, 2), "what was added is not added again"
 
 
 def test_the_memory_of_a_judge_is_kept_small_and_another_one_goes_on_with_it(tmp_path: Path) -> None:
