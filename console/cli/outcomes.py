@@ -42,7 +42,7 @@ def friendly() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+        say("interrupted")
         raise click.exceptions.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         quiet_stdout()
@@ -51,12 +51,23 @@ def friendly() -> Iterator[None]:
 
 def quiet_stdout() -> None:
     """Nobody reads stdout any more: keep the interpreter from complaining about it while it exits."""
-    import os
     import sys
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _quiet(sys.stdout.fileno())
 
 
 def say(text: str) -> None:
-    """Narration: stderr, so that stdout stays data."""
-    click.echo(text, err=True)
+    """Narration: stderr, so that stdout stays data. Nobody may read it any more: what is being ended must not break off
+    for that."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        import sys
+
+        _quiet(sys.stderr.fileno())
+
+
+def _quiet(descriptor: int) -> None:
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from console.cli.launcher import OPTIONS_FILE, Launcher
 from console.cli.outcomes import CheckFailed, Unreachable
 from console.cli.ports import free
+from console.cli.station import running_station
 from console.cli.stop import end_everything
 from console.feed.client import FeedClient, FeedError
 from console.feed.messages import EngineView, Snapshot
@@ -56,12 +57,20 @@ class OwnStation:
         return Served(feed, launcher.options.base_url, launcher.options.api_key, engine, fresh)
 
     async def leave(self) -> None:
-        """Ends station, gateway and engine. Raises HostFailed where one is left."""
+        """Ends station, gateway and engine. Another station that runs here by now is left alone.
+
+        Raises:
+            HostFailed: one of ours is left.
+        """
         if self._up is None:
             return
-        _, feed, _ = self._up
+        _, feed, launcher = self._up
         self._up = None
         await feed.close()
+        now = running_station()
+        if now is not None and now.info.store != launcher.options.store:
+            self._tell(f"another station runs here by now (pid {now.pid}): it is left alone")
+            return  # and its options are the ones to remember
         try:
             await asyncio.to_thread(end_everything, self._tell)
         except CheckFailed as error:

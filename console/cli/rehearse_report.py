@@ -29,7 +29,7 @@ def report(folder: Path) -> Reported:
     """Work it out and write `map.json`, `report.json` and `report.md`.
 
     Raises:
-        BadInput: the folder holds too little, or is broken.
+        BadInput: the folder holds too little, is broken, or can't be written.
     """
     from console.cli.rehearse_text import markdown
     from store.operating_map.making import make_map
@@ -40,9 +40,13 @@ def report(folder: Path) -> Reported:
         found = Reported(results(folder), make_map(folder))
     except RehearsalError as error:
         raise BadInput(str(error)) from error
-    write_json(folder / MAP, found.map)
-    write_json(folder / REPORT, found)
-    write_text(folder / MARKDOWN, markdown(found.result, found.map))
+    try:
+        write_json(folder / MAP, found.map)
+        write_json(folder / REPORT, found)
+        write_text(folder / MARKDOWN, markdown(found.result, found.map))
+    except OSError as error:
+        again = f"`specdeck rehearse --report {folder.name}` makes the report once there is room"
+        raise BadInput(f"{folder} can't be written: {error.strerror or error}; {again}") from error
     return found
 
 

@@ -99,8 +99,10 @@ async def _whole(asked: Asked, on: Subject, where: Ground, screen: StderrScreen)
             return await told(_made(on.folder, whole, telling, feed if where.own is None else None), telling)
         finally:
             telling.feed = None
-            screen.end()
-            await host.leave()
+            try:
+                screen.end()
+            finally:
+                await host.leave()
 
 
 async def _made(folder: RehearsalFolder, whole: Whole, telling: Telling, feed: FeedClient | None) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Final, TextIO
 
@@ -37,12 +38,16 @@ class StderrScreen:
     def _show(self, text: str) -> None:
         self._shown = text
         if self._updating and text:
-            self._stream.write(text[: _width(self._stream)])
-            self._stream.flush()
+            self._write(text[: _width(self._stream)])
 
     def _clear(self) -> None:
         if self._updating and self._shown:
-            self._stream.write(_CLEAR)
+            self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        """The terminal may be gone: what is measured, and what is to be ended, does not hang on it."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
             self._stream.flush()
 
 

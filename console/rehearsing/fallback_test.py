@@ -35,6 +35,7 @@ TRAFFIC_SECONDS: Final = 100.0
 """All levels together."""
 
 _LOOK_SECONDS: Final = 0.1
+_STEPS_SECONDS: Final = 30.0
 _WHY: Final = "the fallback test"
 
 
@@ -57,6 +58,8 @@ class FallbackTest(msgspec.Struct, frozen=True, kw_only=True):
     prompts: int = 0
     draft_steps_before: int = 0
     draft_steps_after: int = 0
+    broken_off: str | None = None
+    """Why it did not come to its end: station or engine were lost, which says nothing of the fallback."""
 
 
 async def fallback_test(
@@ -82,15 +85,16 @@ async def fallback_test(
         return _result(found, chosen, Verdict([], [], in_the_way, 0, 0), [])
     port = PublicPort(found.url, api_key)
     try:
-        verdict, rates = await _tested(feed, found, chosen, port, plan, tell)
-        return _result(found, chosen, verdict, rates)
+        verdict, rates, lost = await _tested(feed, found, chosen, port, plan, tell)
+        return msgspec.structs.replace(_result(found, chosen, verdict, rates), broken_off=lost)
     finally:
         await port.close()
 
 
 async def _tested(
     feed: Feed, found: Found, schedule: DraftSchedule, port: PublicPort, plan: list[Level], tell: Callable[[str], None]
-) -> tuple[Verdict, list[Accepted]]:
+) -> tuple[Verdict, list[Accepted], str | None]:
+    """What was found, and why it broke off where it did."""
     terms = Terms(policy=PolicyMode(mode="schedule", schedule=list(schedule)))
     loan = Loan(feed, terms, _WHY, tell, kept=True)
     trying = Trying(feed, port, found.engine.engine, found.engine.max_model_len, tell)
@@ -98,6 +102,7 @@ async def _tested(
     steps: list[StepView] = []
     held: list[Held] = []
     rates: list[Accepted] = []
+    lost: str | None = None
     try:
         async with loan:
             watch = _Watch(feed, found, loan.version, steps)
@@ -108,14 +113,17 @@ async def _tested(
                     tell(f"concurrent requests: {level.concurrent}; K {level.k} is due at {level.stretch} running")
                     held.append(await _hold(level, streams, watch, until))
             rates.append(await _accepted(port, trying, plan[0], watch, tell))
-    except (LoanRefused, NotServed, NotHeld, RowsMissing) as error:
+    except NotHeld as error:
         trouble.append(str(error))
+    except (LoanRefused, NotServed, RowsMissing) as error:
+        lost = str(error)
     except FeedError as error:
-        trouble.append(f"the station stopped answering: {error.message}")
+        lost = f"the station stopped answering: {error.message}"
     if len(rates) == 2 and (fall := not_recovered(*rates)) is not None:
         trouble.append(fall)
     verdict = check(steps, schedule, held, loan.version)
-    return msgspec.structs.replace(verdict, failures=[*verdict.failures, *trouble, *loan.trouble]), rates
+    trouble += [lost] if lost is not None else []
+    return msgspec.structs.replace(verdict, failures=[*verdict.failures, *trouble, *loan.trouble]), rates, lost
 
 
 async def _accepted(
@@ -144,7 +152,7 @@ class _Watch:
     async def look(self) -> list[StepView]:
         """What is new. Raises NotHeld when the engine is another process by now."""
         params = StepsParams(engine=self._engine, after=self._after)
-        new = await self._feed.request("steps", params, Steps)
+        new = await self._feed.request("steps", params, Steps, _STEPS_SECONDS)
         if new.boot != self._boot and self._boot:
             raise NotHeld(f"engine {self._engine} was started anew in the middle of the test")
         self._boot = new.boot

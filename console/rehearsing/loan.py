@@ -26,6 +26,8 @@ RENEW_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 10.0
 
 _TRIES: Final = 5
+_TRY_SECONDS: Final = 0.2
+"""Between two of them: a station that is just starting refuses at once."""
 _ANSWER_SECONDS: Final = 5.0
 
 
@@ -73,7 +75,7 @@ class Loan:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         await self._give_back()
-        if isinstance(error, asyncio.CancelledError):
+        if error is not None:  # then nobody else may look at it
             for trouble in self.trouble:
                 self._tell(trouble)
 
@@ -131,6 +133,7 @@ class Loan:
                 self._before = {}
             except FeedError as error:
                 failed = error.message
+                await asyncio.sleep(_TRY_SECONDS)
         if self._before:
             self.trouble.append(
                 f"the policy was not given back ({failed}): a station that still runs takes it back by itself within "

@@ -15,13 +15,14 @@ from console.feed.messages import RehearsalView
 from console.rehearsing.passes import whole as module
 from console.rehearsing.passes.folder import RehearsalFolder
 from console.rehearsing.passes.host import HostFailed, Served
-from console.rehearsing.passes.one_pass import Spoilt
+from console.rehearsing.passes.one_pass import Overruled, Spoilt
 from console.rehearsing.passes.order import DuePass, passes
 from console.rehearsing.passes.pace import Pace
 from console.rehearsing.passes.telling import Telling, line, span
 from console.rehearsing.passes.whole import NO_PROPOSAL, Beginning, Refused, Stopped, Whole
 from store.operating_map.fingerprint import Fingerprint
 from store.rehearsal.plan import PROPOSED, WITHOUT, Mix, Phase, Plan
+from store.rehearsal.reading import RehearsalError
 from store.rehearsal.records import FallbackVerdict, Pass, Rehearsal
 from tests.console.scenes import engine
 from tests.console.test_rehearsal_folder import FINGERPRINT
@@ -138,6 +139,39 @@ def test_one_that_is_spoilt_again_stops_it_and_it_goes_on_from_there(rig: Rig) -
     rig.run()
     assert rig.did[:3] == ["engine", "k2/1", "engine without"]
     assert len(rig.folder.done()) == len(passes(PLAN))
+
+
+def test_what_somebody_else_set_is_not_borrowed_over_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def overruled(served: Served, due: DuePass, place: Path, setting: Any) -> Pass:
+        rig.did.append(due.arm)
+        raise Overruled("the mode was changed to static:0 by somebody else meanwhile")
+
+    monkeypatch.setattr(module, "one_pass", overruled)
+    with pytest.raises(Stopped, match="pass 1 does not count: the mode was changed"):
+        rig.run()
+    assert rig.did == ["engine", "k0"], "not tried again"
+
+
+def test_a_pass_that_can_not_be_read_any_more_is_refused_by_name(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(folder: Path) -> None:
+        raise RehearsalError("01-k0-r1/trace.jsonl.zst: empty; remove its pass.json and resume")
+
+    monkeypatch.setattr(module, "propose", broken)
+    with pytest.raises(Refused, match=r"remove its pass\.json"):
+        rig.run()
+
+
+def test_a_fallback_test_that_broke_off_is_made_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(served: Served, tell: Callable[[str], None]) -> FallbackVerdict:
+        raise HostFailed("the fallback test broke off: the station stopped answering")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "fallback_phase", lost)
+        with pytest.raises(Stopped, match="broke off"):
+            rig.run()
+    assert rig.folder.rehearsal().fallback is None
+    assert rig.run().fallback == FallbackVerdict(passed=True)
+    assert rig.did == ["engine", "fallback"]
 
 
 def test_another_engine_than_it_was_begun_on_is_refused(rig: Rig) -> None:

@@ -73,12 +73,13 @@ def _parsed(path: Path) -> Table:
     try:
         with path.open("rb") as file:
             raw = file.read(_LONGEST + 1)
-        if len(raw) > _LONGEST:
-            raise SettingsError(path, [f"over {_LONGEST >> 20} MiB: that is no settings file"])
-        return tomllib.loads(raw.decode())
     except OSError as error:
         raise SettingsError(path, [f"can't be read: {error.strerror or error}"]) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    if len(raw) > _LONGEST:
+        raise SettingsError(path, [f"over {_LONGEST >> 20} MiB: that is no settings file"])
+    try:
+        return tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or a number of thousands of digits
         raise SettingsError(path, [f"no TOML: {error}"]) from error
 
 

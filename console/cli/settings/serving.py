@@ -62,5 +62,5 @@ def _value_problems(name: str, option: click.Option, value: Any) -> Iterator[str
             parse_mode(str(value))
     except click.BadParameter as error:
         yield f"[serve] {name} is {value!r}: {error.message}"
-    except (BadInput, PolicyError) as error:
+    except (BadInput, PolicyError, ValueError, TypeError, OverflowError) as error:
         yield f"[serve] {name}: {error}"

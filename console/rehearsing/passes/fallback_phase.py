@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from console.rehearsing.fallback_test import FallbackTest, fallback_test
-from console.rehearsing.passes.host import Served
+from console.rehearsing.passes.host import HostFailed, Served
 from engine.schedule import ScheduleError
 from store.rehearsal.records import FallbackVerdict
 
@@ -19,7 +19,7 @@ async def fallback_phase(served: Served, tell: Callable[[str], None]) -> Fallbac
 
     Raises:
         NotTestable: no schedule can be shown to hold there.
-        NothingToTry, FeedError: engine or station are gone.
+        NothingToTry, FeedError, HostFailed: engine or station are gone; it says nothing of the fallback.
     """
     if served.engine.batch_k == "fixed":
         raise NotTestable(
@@ -27,9 +27,12 @@ async def fallback_phase(served: Served, tell: Callable[[str], None]) -> Fallbac
             "not show a fallback; `specdeck drill` tries the ways out on single requests"
         )
     try:
-        return _verdict(await fallback_test(served.feed, None, served.api_key, tell))
+        result = await fallback_test(served.feed, None, served.api_key, tell)
     except ScheduleError as error:
         raise NotTestable(str(error)) from error
+    if result.broken_off is not None:
+        raise HostFailed(f"the fallback test broke off: {result.broken_off}")
+    return _verdict(result)
 
 
 def _verdict(result: FallbackTest) -> FallbackVerdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -107,8 +108,19 @@ class RehearsalFolder:
         return None
 
     def finish(self, due: DuePass, made: Pass) -> None:
-        """The last thing that is written of a pass."""
+        """The last thing that is written of a pass: it says that the others are whole."""
+        for name in (OUTCOMES, TRACE):
+            _reach_the_disk(self.of(due) / name)
         write_json(self.of(due) / PASS, made)
+
+
+def _reach_the_disk(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -43,6 +43,10 @@ class Spoilt(Exception):
     """A pass that tells nothing about its arm: says why. What it left is thrown away when it is made again."""
 
 
+class Overruled(Spoilt):
+    """Somebody else, or the station, changed the policy meanwhile: it is not to be borrowed again unasked."""
+
+
 class Setting(NamedTuple):
     """What all passes of a rehearsal share. `alone`: nobody else uses the engine."""
 
@@ -115,7 +119,7 @@ async def _in_force(
             await _until_applied(served, port, loan.version, setting.prefix)
             yield loan.version
         if loan.trouble:
-            raise Spoilt("; ".join(loan.trouble))
+            raise Overruled("; ".join(loan.trouble))
     finally:
         await port.close()
 

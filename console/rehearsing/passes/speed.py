@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from console.rehearsing.loan import Loan
+from console.rehearsing.loan import Loan, LoanRefused
 from console.rehearsing.passes.host import Served
 from console.rehearsing.terms import Terms
 from console.traffic.client import Server
@@ -36,7 +36,10 @@ async def fitted_scale(served: Served, tag_prefix: str, tell: Callable[[str], No
         LoanRefused, FeedError: K = 0 can't be put in force.
     """
     tell("measuring the engine at K = 0, to which the rates are fitted")
-    async with Loan(served.feed, Terms(policy=_AT_0), "the rehearsal's load is fitted", tell, kept=True):
+    loan = Loan(served.feed, Terms(policy=_AT_0), "the rehearsal's load is fitted", tell, kept=True)
+    async with loan:
         scale = await warmed_up(served, tag_prefix)
+    if loan.trouble:
+        raise LoanRefused("; ".join(loan.trouble))
     tell(f"rates are multiplied by {scale:.2f}")
     return scale

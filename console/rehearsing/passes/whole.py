@@ -16,7 +16,7 @@ from console.rehearsing.loan import LoanRefused
 from console.rehearsing.passes.fallback_phase import NotTestable, fallback_phase, said
 from console.rehearsing.passes.folder import RehearsalFolder
 from console.rehearsing.passes.host import Host, HostFailed, Served
-from console.rehearsing.passes.one_pass import Setting, Spoilt, one_pass
+from console.rehearsing.passes.one_pass import Overruled, Setting, Spoilt, one_pass
 from console.rehearsing.passes.order import DuePass, Step, needs_drafter, surveyed, to_do
 from console.rehearsing.passes.pace import Pace
 from console.rehearsing.passes.speed import fitted_scale, warmed_up
@@ -27,6 +27,7 @@ from console.traffic.speed import NotMeasured
 from store.operating_map.fingerprint import Fingerprint, differences
 from store.rehearsal.plan import PROPOSED, Plan
 from store.rehearsal.proposing import propose
+from store.rehearsal.reading import RehearsalError
 from store.rehearsal.records import DrawnRequest, Rehearsal
 
 TRIES: Final = 2
@@ -75,6 +76,8 @@ class Whole:
             rehearsal = await self._all_made()
         except (HostFailed, NothingToTry, LoanRefused, NotMeasured) as error:
             raise Stopped(str(error)) from error
+        except RehearsalError as error:
+            raise Refused(str(error)) from error
         except FeedError as error:
             silent = error.code in ("deadline", "unreachable")
             raise Stopped(f"{'the station stopped answering: ' if silent else ''}{error.message}") from error
@@ -166,6 +169,8 @@ class Whole:
             place = self._folder.begin(due, lambda: self._drawn(due, rehearsal))
             try:
                 made = await one_pass(served, due, place, setting)
+            except Overruled as error:
+                raise Stopped(f"pass {due.number} does not count: {error}") from error
             except Spoilt as error:
                 spoilt = str(error)
                 again = ", it is made again" if number + 1 < TRIES else ""
