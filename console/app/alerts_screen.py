@@ -14,6 +14,7 @@ from console.app.alert_desk import AlertDesk
 from console.app.alert_lines import AlertLine, alert_detail, alert_lines, alert_row, counted
 from console.app.deck_screen import DeckScreen
 from console.app.guard import guarded
+from console.app.inquiry import Inquiry
 from console.app.line_view import LineView
 from console.app.panel import Panel
 from console.app.pick_list import PickList
@@ -46,9 +47,7 @@ class AlertsScreen(DeckScreen):
         self._history: list[AlertReport] = []
         self._lines: list[AlertLine] = []
         self._error = ""
-        self._asking = False
-        self._fetched: tuple[float, object] | None = None
-        """When, and at which alerts of the snapshot, the history was asked for."""
+        self._inquiry = Inquiry(HISTORY_INTERVAL)
         self.has_history = False
         """The station has answered with its history, or refused to."""
 
@@ -99,20 +98,12 @@ class AlertsScreen(DeckScreen):
 
     def _want_history(self) -> None:
         picture = self.deck.picture
-        snapshot = picture.snapshot
-        if snapshot is None or picture.link.state != "connected" or picture.paused_since is not None:
-            return
-        if not self.is_current or self._asking:
-            return  # let an answer come: a question that is dropped costs the station as much as one that is heard
-        asked, shown = self._fetched, _known(snapshot.alerts)
-        enough = 0.001 if picture.replaying else HISTORY_INTERVAL  # a seek may pass any alert, either way
-        if asked is None or asked[1] != shown or abs(snapshot.ts - asked[0]) >= enough:
-            self._fetched = (snapshot.ts, shown)
+        shown = _known(picture.snapshot.alerts) if picture.snapshot is not None else []
+        if self.is_current and self._inquiry.begin(picture, shown):
             self._fetch_history()
 
     @work(exclusive=True, group="alerts", exit_on_error=False)
     async def _fetch_history(self) -> None:
-        self._asking = True
         try:
             params = AlertsParams(window=HISTORY_SECONDS)
             found = await self.deck.feed.request("alerts", params, AlertHistory, 4.0)
@@ -121,7 +112,7 @@ class AlertsScreen(DeckScreen):
         else:
             self._history, self._error = found.alerts, ""
         finally:
-            self._asking = False
+            self._inquiry.end()
         self.has_history = True
         self.draw(self.deck.picture)
 

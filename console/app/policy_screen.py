@@ -13,6 +13,7 @@ from console.app.actions import Context
 from console.app.deck_screen import DeckScreen
 from console.app.guard import guarded
 from console.app.history_rows import NO_HISTORY, NO_HISTORY_HERE, entry_key, history_detail, history_row
+from console.app.inquiry import Inquiry
 from console.app.line_view import LineView
 from console.app.panel import Panel
 from console.app.pick_list import PickList
@@ -37,9 +38,7 @@ class PolicyScreen(DeckScreen):
         super().__init__()
         self._entries: list[HistoryEntry] = []
         self._error = ""
-        self._asking = False
-        self._fetched: tuple[float, int | None] | None = None
-        """When, and at which version of the policy, the history was asked for."""
+        self._inquiry = Inquiry(HISTORY_INTERVAL)
         self._wanted: float | None = None
         """Moment of the change that the cursor should go to, once the history is there."""
         self.has_history = False
@@ -129,20 +128,12 @@ class PolicyScreen(DeckScreen):
 
     def _want_history(self) -> None:
         picture = self.deck.picture
-        snapshot = picture.snapshot
-        if snapshot is None or picture.link.state != "connected" or picture.paused_since is not None:
-            return
-        if not self.is_current or self._asking:
-            return  # let an answer come: a question that is dropped costs the station as much as one that is heard
-        asked = self._fetched
-        enough = 0.001 if self.deck.picture.replaying else HISTORY_INTERVAL  # a seek may pass any change, either way
-        if asked is None or asked[1] != snapshot.policy_version or abs(snapshot.ts - asked[0]) >= enough:
-            self._fetched = (snapshot.ts, snapshot.policy_version)
+        version = picture.snapshot.policy_version if picture.snapshot is not None else None
+        if self.is_current and self._inquiry.begin(picture, version):
             self._fetch_history()
 
     @work(exclusive=True, group="history", exit_on_error=False)
     async def _fetch_history(self) -> None:
-        self._asking = True
         try:
             history = await self.deck.feed.request("policy_history", HistoryParams(), History, 4.0)
         except FeedError as error:
@@ -150,7 +141,7 @@ class PolicyScreen(DeckScreen):
         else:
             self._entries, self._error = history.entries, ""
         finally:
-            self._asking = False
+            self._inquiry.end()
         self.has_history = True
         self._draw_history()
         self._go_to_wanted()
@@ -160,7 +151,8 @@ class PolicyScreen(DeckScreen):
 
     def go_to(self, ts: float) -> None:
         """Put the cursor on the line of what was done at a moment, Unix seconds."""
-        self._wanted, self._fetched = ts, None
+        self._wanted = ts
+        self._inquiry.forget()
         if self.is_mounted:
             self._want_history()
 
