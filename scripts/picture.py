@@ -14,8 +14,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from console.app.application import SpecdeckApp
-from console.app.moment import read_moment
-from console.app.replay_desk import Opening
+from console.app.replay.desk import Opening
+from console.app.replay.moment import read_moment
 from console.cli.replay_child import replay_child
 from console.feed.client import FeedClient
 from engine.sockets import Sockets, sockets

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from textual.binding import Binding, BindingType
 
-from console.app.needs import CHECKS, Need
+from console.app.frame.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[

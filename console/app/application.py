@@ -18,17 +18,17 @@ from textual.screen import Screen
 
 from console.app import actions
 from console.app.actions import ACTIONS, Context
-from console.app.deck_screen import DeckScreen
-from console.app.guard import guarded
-from console.app.live_screen import LiveScreen
-from console.app.outcome import EndedError, Intent, Outcome
+from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
+from console.app.frame.deck_screen import DeckScreen
+from console.app.frame.guard import guarded
+from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.live.screen import LiveScreen
 from console.app.picture import Link, Picture
-from console.app.policy_desk import PolicyDesk
-from console.app.rehearsal_desk import RehearsalDesk
-from console.app.replay_clock import Expected
-from console.app.replay_desk import Opening, ReplayDesk
-from console.app.replay_keys import ReplayKeys
-from console.app.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
+from console.app.policy.desk import PolicyDesk
+from console.app.rehearsal.desk import RehearsalDesk
+from console.app.replay.clock import Expected
+from console.app.replay.desk import Opening, ReplayDesk
+from console.app.replay.keys import ReplayKeys
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
@@ -46,31 +46,31 @@ Returns one line for the operator about what it does, or None. Raises EndedError
 
 
 def _bucket_screen() -> Screen[None]:
-    from console.app.bucket_screen import BucketScreen
+    from console.app.bucket.screen import BucketScreen
 
     return BucketScreen()
 
 
 def _policy_screen() -> Screen[None]:
-    from console.app.policy_screen import PolicyScreen
+    from console.app.policy.screen import PolicyScreen
 
     return PolicyScreen()
 
 
 def _alerts_screen() -> Screen[None]:
-    from console.app.alerts_screen import AlertsScreen
+    from console.app.alerts.screen import AlertsScreen
 
     return AlertsScreen()
 
 
 def _map_screen() -> Screen[None]:
-    from console.app.map_screen import MapScreen
+    from console.app.map.screen import MapScreen
 
     return MapScreen()
 
 
 def _engine_screen() -> Screen[None]:
-    from console.app.engine_screen import EngineScreen
+    from console.app.engine.screen import EngineScreen
 
     return EngineScreen()
 
@@ -250,7 +250,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         if key is None:
             self.action_live()
             return
-        from console.app.bucket_screen import BucketScreen
+        from console.app.bucket.screen import BucketScreen
 
         self.bucket = key
         self.switch_mode("bucket")
@@ -260,7 +260,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def show_change(self, ts: float) -> None:
         """The Policy screen, its history at what was done at a moment."""
-        from console.app.policy_screen import PolicyScreen
+        from console.app.policy.screen import PolicyScreen
 
         self.switch_mode("policy")
         screen = self.screen
@@ -312,7 +312,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.theme = next_theme(self.theme)
 
     def action_help(self) -> None:
-        from console.app.pages import HelpPage
+        from console.app.frame.pages import HelpPage
 
         screen = self.screen
         self.push_screen(HelpPage(screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"))
@@ -339,7 +339,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.desk.undo(screen.marked_change if isinstance(screen, DeckScreen) else None)
 
     def action_leave(self) -> None:
-        from console.app.dialogs import LeaveDialog
+        from console.app.frame.dialogs import LeaveDialog
 
         if self.picture.replaying:  # nothing serves here that could be kept or stopped
             self.exit(Outcome.DETACH)
@@ -347,7 +347,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.push_screen(LeaveDialog(self.picture), self._left)
 
     def action_interrupt(self) -> None:
-        from console.app.dialogs import LeaveDialog
+        from console.app.frame.dialogs import LeaveDialog
 
         if isinstance(self.screen, LeaveDialog):
             self.exit(Outcome.DETACH)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
-from console.app.outcome import EndedError, Intent, Outcome
-from console.app.replay_desk import Opening
-from console.app.terminal import NoTerminalError, require_terminal, watched
+from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.terminal import NoTerminalError, require_terminal, watched
+from console.app.replay.desk import Opening
 from console.feed.client import FeedClient
 
 __all__ = ["EndedError", "NoTerminalError", "OnDisconnect", "Opening", "Outcome", "run_console"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from console.app.outcome import Intent
-from console.app.replay_clock import Expected, shown_view
+from console.app.frame.outcome import Intent
+from console.app.replay.clock import Expected, shown_view
 from console.feed.messages import AlertView, BucketView, EngineView, ReplayView, Snapshot
 from store.figures import BucketKey
 

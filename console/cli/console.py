@@ -72,8 +72,8 @@ def stop_all() -> int:
 
 def require_terminal(instead: str) -> None:
     """Raises BadInput: there is no terminal to show a console on."""
-    from console.app.terminal import NoTerminalError
-    from console.app.terminal import require_terminal as check
+    from console.app.frame.terminal import NoTerminalError
+    from console.app.frame.terminal import require_terminal as check
 
     try:
         check()

@@ -10,7 +10,7 @@ from console.cli.judging import floor, judge_settings
 from console.cli.outcomes import BadInput, say
 
 if TYPE_CHECKING:
-    from console.app.moment import Moment
+    from console.app.replay.moment import Moment
 
 
 @click.command(epilog="Example: specdeck replay sample_traces/demo.jsonl.zst --speed 10 --at 40%")
@@ -51,7 +51,7 @@ def replay(
 
 
 def _moment(text: str) -> Moment:
-    from console.app.moment import MomentError, read_moment
+    from console.app.replay.moment import MomentError, read_moment
 
     try:
         return read_moment(text)
@@ -89,7 +89,7 @@ def _headless(path: str, speed: float | None, speedup_floor: float | None, as_js
 
 def playing_speed(text: str) -> float | None:
     """Seconds of record a second in the console; None for `max`. Raises BadInput."""
-    from console.app.replay_clock import SPEEDS
+    from console.app.replay.clock import SPEEDS
 
     speed = parse_speed(text)
     named = [one for one in SPEEDS if one is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.app.main import Opening, Outcome, run_console
-from console.app.moment import Moment
+from console.app.replay.moment import Moment
 from console.cli.console import require_terminal
 from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child

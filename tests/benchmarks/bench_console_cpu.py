@@ -17,8 +17,8 @@ from textual.screen import Screen
 from textual.widgets import DataTable
 
 from console.app.application import SpecdeckApp
-from console.app.columns import RowFacts, fit_columns, make_columns
-from console.app.spans import text_of
+from console.app.drawing.spans import text_of
+from console.app.live.columns import RowFacts, fit_columns, make_columns
 from console.feed.messages import Snapshot
 from tests.console import memory_feed, scenes
 

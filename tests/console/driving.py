@@ -8,12 +8,12 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from console.app.alerts_screen import AlertsScreen
+from console.app.alerts.screen import AlertsScreen
 from console.app.application import SpecdeckApp
-from console.app.bucket_screen import BucketScreen
-from console.app.live_screen import LiveScreen
-from console.app.map_screen import MapScreen
-from console.app.policy_screen import PolicyScreen
+from console.app.bucket.screen import BucketScreen
+from console.app.live.screen import LiveScreen
+from console.app.map.screen import MapScreen
+from console.app.policy.screen import PolicyScreen
 from console.feed.client import Update
 from tests.console import scenes
 from tests.console.memory_feed import MemoryFeed

@@ -8,11 +8,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Log
 
-from console.app import actions, rehearsal_desk
+from console.app import actions
 from console.app.actions import ACTIONS, DIALOGS, Action, Context
 from console.app.application import SpecdeckApp
-from console.app.bucket_table import BucketTable
-from console.app.pick_list import PickList
+from console.app.drawing.pick_list import PickList
+from console.app.live.table import BucketTable
+from console.app.rehearsal import desk as rehearsal_desk
 from console.feed.messages import Snapshot
 from tests.console import map_scenes, scenes
 from tests.console.driving import NARROW, running, settled, until

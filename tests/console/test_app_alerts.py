@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from console.app import numbers
-from console.app.alert_lines import alert_detail, alert_lines, alert_row
-from console.app.alert_words import evidence_words
-from console.app.alerts_screen import AlertsScreen
-from console.app.bucket_screen import BucketScreen
-from console.app.live_screen import LiveScreen
-from console.app.spans import text_of, width_of
+from console.app.alerts.lines import alert_detail, alert_lines, alert_row
+from console.app.alerts.screen import AlertsScreen
+from console.app.alerts.words import evidence_words
+from console.app.bucket.screen import BucketScreen
+from console.app.drawing import numbers
+from console.app.drawing.spans import text_of, width_of
+from console.app.live.screen import LiveScreen
 from console.feed.client import FeedError
 from console.feed.messages import AlertView
 from tests.console import scenes

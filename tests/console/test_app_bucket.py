@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from console.app import numbers, plots
-from console.app.bucket_facts import SPANS, BucketFacts
-from console.app.bucket_readout import alpha_readout, mark_line, speedup_readout, why_no_speedup
-from console.app.bucket_screen import BucketScreen
-from console.app.bucket_side import position_lines, side, worst_lines
-from console.app.bucket_timeline import timeline
-from console.app.live_screen import LiveScreen
-from console.app.policy_screen import PolicyScreen
-from console.app.spans import Line, text_of, width_of
-from console.app.speedup_by_k import k_table, shown_ks
+from console.app.bucket.facts import SPANS, BucketFacts
+from console.app.bucket.readout import alpha_readout, mark_line, speedup_readout, why_no_speedup
+from console.app.bucket.screen import BucketScreen
+from console.app.bucket.side import position_lines, side, worst_lines
+from console.app.bucket.speedup_by_k import k_table, shown_ks
+from console.app.bucket.timeline import timeline
+from console.app.drawing import numbers, plots
+from console.app.drawing.spans import Line, text_of, width_of
+from console.app.live.screen import LiveScreen
+from console.app.policy.screen import PolicyScreen
 from console.feed.bucket_detail import Level, MeasuredK
 from console.feed.client import FeedError
 from console.feed.messages import Event

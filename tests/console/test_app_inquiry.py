@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from console.app.inquiry import Inquiry
+from console.app.frame.inquiry import Inquiry
 from console.app.picture import Link, Picture
 from tests.console import scenes
 

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from console.app import rehearsal_desk
 from console.app.application import SpecdeckApp
-from console.app.dialogs import ConfirmDialog
-from console.app.line_view import LineView
-from console.app.map_grid_view import MapGrid
-from console.app.map_screen import MapScreen
-from console.app.rehearsal_dialog import RehearsalDialog
+from console.app.drawing.line_view import LineView
+from console.app.frame.dialogs import ConfirmDialog
+from console.app.map.grid_view import MapGrid
+from console.app.map.screen import MapScreen
+from console.app.rehearsal import desk as rehearsal_desk
+from console.app.rehearsal.dialog import RehearsalDialog
 from console.feed.client import FeedError, Silence
 from console.feed.messages import Snapshot
 from engine.records import PolicyMode

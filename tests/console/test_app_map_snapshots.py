@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from console.app import rehearsal_desk
+from console.app.rehearsal import desk as rehearsal_desk
 from console.feed.messages import Snapshot
 from tests.console import map_scenes, scenes
 from tests.console.driving import LARGE, NARROW, WIDE, make_app, settled

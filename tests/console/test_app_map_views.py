@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from console.app import map_grid
-from console.app.map_cell import cell_lines
-from console.app.map_chart import gain_chart
-from console.app.map_explanation import explain_cell
-from console.app.map_facts import map_facts
-from console.app.map_words import cell_of, column_of, verdict
+from console.app.drawing.spans import text_of, width_of
+from console.app.frame.statusline import status_line
+from console.app.map import grid as map_grid
+from console.app.map.cell import cell_lines
+from console.app.map.chart import gain_chart
+from console.app.map.explanation import explain_cell
+from console.app.map.facts import map_facts
+from console.app.map.words import cell_of, column_of, verdict
 from console.app.picture import Link, Picture
-from console.app.range_table import by_range
-from console.app.rehearsal_words import passes_of, progress_bar, rehearsal_lines
-from console.app.spans import text_of, width_of
-from console.app.statusline import status_line
+from console.app.policy.range_table import by_range
+from console.app.rehearsal.words import passes_of, progress_bar, rehearsal_lines
 from console.feed.messages import AlertView, Snapshot
 from engine.policy import base_k
 from engine.records import PolicyMode

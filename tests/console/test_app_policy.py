@@ -11,12 +11,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from console.app.application import SpecdeckApp
-from console.app.bucket_table import BucketTable
-from console.app.dialogs import ConfirmDialog
-from console.app.line_view import LineView
-from console.app.pick_list import PickList
-from console.app.policy_screen import PolicyScreen
-from console.app.schedule_dialog import ScheduleDialog
+from console.app.drawing.line_view import LineView
+from console.app.drawing.pick_list import PickList
+from console.app.frame.dialogs import ConfirmDialog
+from console.app.live.table import BucketTable
+from console.app.policy.schedule_dialog import ScheduleDialog
+from console.app.policy.screen import PolicyScreen
 from console.feed.client import FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import HistoryEntry

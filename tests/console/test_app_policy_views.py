@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.app.history_rows import history_row
+from console.app.drawing.spans import text_of, width_of
+from console.app.frame.statusline import status_line
+from console.app.live.startup import before_buckets
 from console.app.picture import Link, Picture
-from console.app.policy_facts import policy_lines
-from console.app.policy_words import entry_words, mode_words, same_mode
-from console.app.schedule_strip import stretches, strip_lines
-from console.app.schedule_text import parse_line, to_line
-from console.app.spans import text_of, width_of
-from console.app.startup import before_buckets
-from console.app.statusline import status_line
-from console.app.workload_rows import workload_row, workload_state
+from console.app.policy.facts import policy_lines
+from console.app.policy.history_rows import history_row
+from console.app.policy.schedule_strip import stretches, strip_lines
+from console.app.policy.schedule_text import parse_line, to_line
+from console.app.policy.words import entry_words, mode_words, same_mode
+from console.app.policy.workload_rows import workload_row, workload_state
 from console.feed.messages import CalibrationView
 from console.feed.protocol import HistoryEntry
 from engine.policy import base_k

@@ -31,10 +31,10 @@ Path(sys.argv[1], "outcome").write_text(outcome.value)
 def test_the_console_loads_neither_engine_nor_database() -> None:
     script = f"""
 import sys
-import console.app.main, console.app.engine_screen, console.app.dialogs, console.app.pages
-import console.app.policy_screen, console.app.schedule_dialog, engine.policy.raising
-import console.app.go_dialog, console.app.what_if_dialog
-import console.app.map_screen, console.app.map_explanation, console.app.rehearsal_dialog
+import console.app.main, console.app.engine.screen, console.app.frame.dialogs, console.app.frame.pages
+import console.app.policy.screen, console.app.policy.schedule_dialog, engine.policy.raising
+import console.app.replay.go_dialog, console.app.replay.what_if_dialog
+import console.app.map.screen, console.app.map.explanation, console.app.rehearsal.dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

@@ -11,10 +11,10 @@ from textual.widgets import Input
 
 from console.app import actions
 from console.app.application import SpecdeckApp
-from console.app.moment import read_moment
-from console.app.outcome import EndedError, Outcome
-from console.app.replay_desk import Opening
-from console.app.time_bar_view import TimeBar
+from console.app.frame.outcome import EndedError, Outcome
+from console.app.replay.desk import Opening
+from console.app.replay.moment import read_moment
+from console.app.replay.time_bar_view import TimeBar
 from console.feed.client import FeedError, Silence
 from tests.console import scenes
 from tests.console.driving import NARROW, WIDE, running, settled, text_on, until

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from textual.widgets import Log, OptionList
 
 from console.app.application import SpecdeckApp
-from console.app.bucket_table import BucketTable
-from console.app.deck_screen import DeckScreen
-from console.app.dialogs import ConfirmDialog
-from console.app.outcome import Outcome
+from console.app.frame.deck_screen import DeckScreen
+from console.app.frame.dialogs import ConfirmDialog
+from console.app.frame.outcome import Outcome
+from console.app.live.table import BucketTable
 from console.feed.client import FeedError, Silence
 from console.feed.protocol import LogChunk
 from engine.records import PolicyMode

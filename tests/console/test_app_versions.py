@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.app.versions import telling
+from console.app.live.versions import telling
 
 TARGET = "SmolLM2@87706b2011f07b7a:0.1.2:bfloat16:-"
 GOOD = f"{TARGET} | head@04d46cfb0b38b300:-:bfloat16:- | eagle3 | vllm 0.32.0"

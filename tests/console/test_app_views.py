@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from console.app import bucket_readout, charts, numbers, spans
-from console.app.bucket_charts import alpha_chart, load_chart, spark_line
-from console.app.columns import RowFacts, fit_columns, header, make_columns, row, state_of
+from console.app.bucket import readout as bucket_readout
+from console.app.drawing import charts, numbers, spans
+from console.app.drawing.spans import Part, text_of, width_of
+from console.app.drawing.themes import THEMES, next_theme
+from console.app.frame.statusline import alert_line, key_line, status_line
+from console.app.live.charts import alpha_chart, load_chart, spark_line
+from console.app.live.columns import RowFacts, fit_columns, header, make_columns, row, state_of
+from console.app.live.row_order import RowOrder
+from console.app.live.startup import curl_lines
 from console.app.picture import Link, Picture
-from console.app.row_order import RowOrder
-from console.app.spans import Part, text_of, width_of
-from console.app.startup import curl_lines
-from console.app.statusline import alert_line, key_line, status_line
-from console.app.themes import THEMES, next_theme
 from engine.records import PolicyMode
 from tests.console import scenes
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from console.app.actions import ACTIONS, unmet
-from console.app.engine_facts import engine_lines
+from console.app.drawing.spans import text_of
+from console.app.engine.facts import engine_lines
+from console.app.frame.statusline import status_line
+from console.app.live.startup import before_buckets
 from console.app.picture import Link, Picture
-from console.app.spans import text_of
-from console.app.startup import before_buckets
-from console.app.statusline import status_line
 from console.cli.status_text import describe
 from console.feed.messages import EngineView, Snapshot
 from console.feed.protocol import ProcessesResult

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.app.moment import MomentError, read_moment, resolve
-from console.app.replay_clock import SPEEDS, next_speed
-from console.app.spans import text_of, width_of
-from console.app.time_bar import bar_lines, make_bar
+from console.app.drawing.spans import text_of, width_of
+from console.app.replay.clock import SPEEDS, next_speed
+from console.app.replay.moment import MomentError, read_moment, resolve
+from console.app.replay.time_bar import bar_lines, make_bar
 from console.feed.messages import ReplayView
 from tests.console import scenes
 

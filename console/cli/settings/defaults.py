@@ -29,7 +29,7 @@ def in_force() -> Settings:
     theme = os.environ.get(THEME_VARIABLE)
     if not theme:
         return found
-    from console.app.themes import THEME_WORDS
+    from console.app.drawing.themes import THEME_WORDS
 
     if theme not in THEME_WORDS:
         raise BadInput(f"{THEME_VARIABLE} is {theme!r}: one of {', '.join(THEME_WORDS)}")

@@ -112,7 +112,7 @@ def _deciding(table: Table) -> Iterator[str]:
 
 
 def _console(table: Table) -> Iterator[str]:
-    from console.app.themes import THEME_WORDS
+    from console.app.drawing.themes import THEME_WORDS
 
     for name, value in table.items():
         if name != "theme":

@@ -1,0 +1,1 @@
+"""Screen 7: what the engine is and what it executes."""

@@ -1,0 +1,1 @@
+"""What stands around every screen: status and key lines, pages, dialogs, and what guards a key."""

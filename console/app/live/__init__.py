@@ -1,0 +1,1 @@
+"""Screen 1: the bucket table and the charts under it."""

@@ -1,0 +1,1 @@
+"""Screen 3, and every key that changes a policy."""

@@ -1,0 +1,1 @@
+"""The rehearsal as the console starts, shows and ends it."""

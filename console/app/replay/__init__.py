@@ -1,0 +1,1 @@
+"""What a replay adds to every screen: its clock, its keys, the time bar, what-if."""
