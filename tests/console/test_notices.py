@@ -31,7 +31,7 @@ def told(watch: AlertWatch, *alerts: AlertView, now: float = T0) -> list[tuple[s
 
 def test_an_alert_is_told_once_when_it_begins_gets_graver_and_is_over() -> None:
     watch = AlertWatch()
-    worse = replace(DRIFT, severity="critical")
+    worse = replace(DRIFT, severity="critical", kind="shift")
     assert told(watch, replace(DRIFT, state="pending")) == []
     assert told(watch, DRIFT) == [("fires", "chat fell")]
     assert told(watch, DRIFT) == []

@@ -14,11 +14,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from console.cli.bundling.station_found import FoundStation, private_to
 from console.feed.messages import AlertView
 from console.station.notifying import Notifying
+from console.station.options import StationOptions
 from console.station.webhook import NotDelivered, Webhook
 from console.station.webhook_address import BadWebhook, read_webhook, secret_parts
+from store.bundle.parts import json_part
 from store.judge.alerts import Alert
+from store.redact.redactor import Redactor
+from store.redact.secret_names import secret_values
 from tests.console import scenes
 from tests.ports import free_port
 
@@ -226,10 +231,20 @@ def test_an_address_that_cannot_be_meant_is_refused_and_not_repeated(text: Any) 
     assert SECRET not in str(caught.value)
 
 
+HOOK = f"https://ada:pass-word@hooks.example.org:8443/services/{SECRET}?token=abcdefgh#x"
+
+
 def test_only_the_host_of_an_address_may_be_seen() -> None:
-    address = f"https://ada:pass-word@hooks.example.org:8443/services/{SECRET}?token=abcdefgh#x"
-    assert read_webhook(address).shown == "https://hooks.example.org:8443/…"
+    assert read_webhook(HOOK).shown == "https://hooks.example.org:8443/…"
     assert read_webhook("http://[::1]:9000").shown == "http://[::1]:9000"
-    parts = secret_parts(address)
-    for secret in (address, f"/services/{SECRET}", "pass-word", "token=abcdefgh"):
-        assert secret in parts
+    for secret in (HOOK, f"/services/{SECRET}", "pass-word", "token=abcdefgh"):
+        assert secret in secret_parts(HOOK)
+    assert list(secret_values({"SPECDECK_NOTIFY_WEBHOOK": HOOK})) == [HOOK]
+
+
+def test_a_bundle_holds_nothing_of_it() -> None:
+    options = StationOptions(store="/x.duckdb", webhook=HOOK)
+    redactor = Redactor(private_to(FoundStation(None, options, [], {}, None)))
+    told = json_part({"options": options, "log": f"POST /services/{SECRET}?token=abcdefgh by pass-word"}, redactor)
+    for secret in (SECRET, "pass-word", "abcdefgh"):
+        assert secret not in told.decode()
