@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from console.notices.watch import Notice
+from console.notices.watch import Notice, identity
 
 SPAN_SECONDS: Final = 60.0
 MOST_WAITING: Final = 100
@@ -52,7 +52,8 @@ class Limiter:
     def add(self, notices: Iterable[Notice], now: float) -> None:
         """More to tell. Where there is no room for all the least grave go, of those the oldest."""
         for notice in notices:
-            self._waiting.append(notice)
+            told = self._joined(notice) if notice.what == "over" else notice
+            self._waiting.append(told)
             if self._since is None:
                 self._since = now
             if len(self._waiting) > self._room:
@@ -82,6 +83,17 @@ class Limiter:
         self._waiting, self._since = [], None
         self._held = self._left_out = self._left_out_critical = 0
         return message
+
+    def _joined(self, over: Notice) -> Notice:
+        """The end of an alert, with its beginning where that still waits: one that came and went is told once."""
+        if over.alert is None:
+            return over
+        whose = identity(over.alert)
+        same = [one for one in self._waiting if one.alert is not None and identity(one.alert) == whose]
+        if not any(one.what == "fires" for one in same):
+            return over
+        self._waiting = [one for one in self._waiting if one not in same]
+        return Notice("passed", max(same, key=lambda one: one.rank).severity, over.text, over.alert)
 
     def _least(self) -> int:
         return min(range(len(self._waiting)), key=lambda index: (self._waiting[index].rank, index))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from console.feed.messages import AlertView
 
 Severity = Literal["info", "warn", "critical"]
-What = Literal["fires", "graver", "over", "done"]
-"""`done`: no alert, but something that somebody did."""
+What = Literal["fires", "graver", "over", "passed", "done"]
+"""`passed`: it began and was over before it could be told. `done`: no alert, but something that somebody did."""
 
 RANKS: Final[dict[Severity, int]] = {"info": 0, "warn": 1, "critical": 2}
 
@@ -24,8 +26,8 @@ class Notice(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How grave it is: an alert that begins goes before the same one's end."""
-        return RANKS[self.severity] if self.what in ("fires", "graver") else -1
+        """How grave it is; an end, and what others did, come after everything else."""
+        return -1 if self.what in ("over", "done") else RANKS[self.severity]
 
 
 Identity = tuple[object, ...]
@@ -66,7 +68,7 @@ class AlertWatch:
                     del self._told[key]
                 continue
             del self._told[key]
-            last = ended.get(key, told)
+            last = ended.get(key) or replace(told, state="resolved", ended=now)
             notices.append(Notice("over", told.severity, last.text, last))
         for key, alert in loud.items():
             told_before = self._told.get(key)

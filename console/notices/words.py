@@ -30,8 +30,8 @@ def sentence(notice: Notice) -> str:
     text = plain(notice.text)
     if notice.what == "done":
         return text
-    if notice.what == "over":
-        return f"✓ over: {text}"
+    if notice.what in ("over", "passed"):
+        return f"✓ {'over' if notice.what == 'over' else 'came and went'}: {text}"
     return f"{GLYPHS[notice.severity]} {'graver: ' if notice.what == 'graver' else ''}{text}"
 
 

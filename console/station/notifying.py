@@ -16,6 +16,8 @@ from console.station.webhook_body import Measured, measured_of, webhook_body
 from store.judge.alerts import Alert
 
 LOOK_SECONDS: Final = 1.0
+START_SECONDS: Final = 5.0
+"""Before the first look: what a station finds as it starts may be over at once."""
 GATHER_SECONDS: Final = 2.0
 MOST_REMEMBERED: Final = 1000
 
@@ -60,6 +62,7 @@ class Notifying:
 
     async def run(self) -> None:
         """For ever. What still fires when a station begins is told, in one message."""
+        await asyncio.sleep(START_SECONDS)
         try:
             while True:
                 self.look()

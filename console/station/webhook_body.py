@@ -96,7 +96,7 @@ def _alert(notice: Notice, alert: AlertView, measured: Measured) -> AlertBody:
         event=notice.what,
         kind=alert.kind,
         severity=alert.severity,
-        state="resolved" if notice.what == "over" else alert.state,
+        state="resolved" if notice.what in ("over", "passed") else alert.state,
         workload=_name(key.workload if key is not None else None),
         context=_name(key.context if key is not None else None),
         temperature=_name(key.temperature if key is not None else None),

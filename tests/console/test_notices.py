@@ -149,6 +149,19 @@ def test_what_the_limit_holds_back_comes_later_and_says_so() -> None:
     assert "2 of them held back" in one_line(message)
 
 
+def test_an_alert_that_came_and_went_while_it_waited_is_told_once_and_as_grave_as_it_was() -> None:
+    watch, limiter = AlertWatch(), Limiter(1)
+    for alerts in ([DRIFT, DOWN], [replace(DRIFT, severity="critical"), DOWN], [DOWN]):
+        limiter.add(watch.see(alerts, T0), T0)
+    message = limiter.due(T0 + 1)
+    assert message is not None
+    assert [(one.what, one.severity) for one in message.notices] == [("fires", "critical"), ("passed", "critical")]
+    assert "✓ came and went: chat fell" in lines(message)
+    ended = message.notices[1].alert
+    assert ended is not None
+    assert (ended.state, ended.ended) == ("resolved", T0)
+
+
 def test_a_clock_that_is_set_back_silences_nobody() -> None:
     limiter = Limiter(1)
     limiter.add([notice(1)], T0)
