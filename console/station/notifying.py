@@ -76,8 +76,11 @@ class Notifying:
         notices = self._watch.see(self._alerts(), time.time())
         self._remember({one.alert.id for one in notices if one.alert is not None and one.what != "over"})
         self._limiter.add((one for one in notices if wanted(self._level, one.severity)), self._clock())
-        if self._sending is not None and not self._sending.done():
-            return
+        if self._sending is not None:
+            if not self._sending.done():
+                return
+            sent, self._sending = self._sending, None
+            sent.result()  # a fault of ours is logged by whoever keeps this running
         if (message := self._limiter.due(self._clock())) is not None:
             self._sending = asyncio.create_task(self._send(message))
 
@@ -85,8 +88,7 @@ class Notifying:
         try:
             await self._webhook.deliver(webhook_body(message, self._station, time.time(), self._figures))
         except NotDelivered as error:
-            self._limiter.give_up(message.notices, more=message.left_out, more_critical=message.left_out_critical)
-            self._untold += len(message.notices)
+            self._give_up(message)
             if not self._failing:
                 self._failing = True
                 self._tell(
@@ -94,11 +96,18 @@ class Notifying:
                     f"{self._webhook.shown}: alerts can't be told there: {error}. Tried again with the next alert; "
                     "this is said once until it works",
                 )
+        except Exception:
+            self._give_up(message)
+            raise
         else:
             if self._failing:
                 self._failing = False
                 self._tell("webhook", f"{self._webhook.shown} works again; {self._untold} notices did not get there")
                 self._untold = 0
+
+    def _give_up(self, message: Message) -> None:
+        self._limiter.give_up(message.notices, more=message.left_out, more_critical=message.left_out_critical)
+        self._untold += len(message.notices)
 
     def _remember(self, numbers: set[int | None]) -> None:
         if not numbers:
