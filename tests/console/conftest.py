@@ -15,5 +15,4 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as name:
         for variable, folder in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
             monkeypatch.setenv(f"SPECDECK_{variable}_DIR", str(Path(name) / folder))
-        monkeypatch.setenv("SPECDECK_ACTOR", "operator")
         yield Path(name)

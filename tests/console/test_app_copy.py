@@ -8,7 +8,6 @@ from console.app.frame.copying import CUT, LONGEST, copyable
 from tests.console import map_scenes, scenes
 from tests.console.driving import running, settled
 
-
 COPIES = {
     "live": ("y", ("workload: code", "window: 5 min", "n: 118 sequences", "α: 0.5", "speedup: 1.41")),
     "bucket": ("2 y", ("code 0-512", "last 15 min", "α ", "K executed ", "experienced ")),

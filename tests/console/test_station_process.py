@@ -50,7 +50,6 @@ def make_station(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeStation]:
         directory = Path(name)
         for variable, folder in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
             monkeypatch.setenv(f"SPECDECK_{variable}_DIR", str(directory / folder))
-        monkeypatch.setenv("SPECDECK_ACTOR", "operator")
 
         def make(**overrides: Any) -> StationUnderTest:
             made.append(StationUnderTest(directory, **overrides))
