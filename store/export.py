@@ -67,6 +67,7 @@ def export(
     *,
     since: float | None = None,
     state: StateRecord | None = None,
+    replace: bool = False,
 ) -> ExportResult:
     """Write what the store holds now to `out`; `kind` None goes by the name. CSV holds `row_facts`.
 
@@ -75,6 +76,7 @@ def export(
             steps and rows that are older and rolled up, as if they had had their time. None: everything.
         state: what the judge knew at that moment, which a trace then begins with: it holds what is newer, in
             place of `since`. Left out where steps from then on were removed meanwhile.
+        replace: a file that is there goes, once its successor is complete. Never the store's own, nor a folder.
 
     Raises:
         ExportError: `out` exists, can't be written, or is of another kind though `since` or `state` is given.
@@ -88,7 +90,7 @@ def export(
     if state is not None and chosen not in ("jsonl", "compact"):
         raise ExportError(f"{out}: only a trace can begin with what the judge knew; name it .jsonl.zst or .parquet")
     if out.exists():
-        raise ExportError(f"{out}: exists; choose another name, or remove it first")
+        _check_replaced(connection, out, replace)
     ending = ".parquet" if chosen == "compact" else ".zst" if out.name.endswith(".zst") else ""
     partial = out.with_name(f".{out.name}.partial-{os.getpid()}{ending}")
     cursor = connection.cursor()
@@ -105,6 +107,17 @@ def export(
         cursor.close()
     files = out.iterdir() if out.is_dir() else [out]
     return ExportResult(str(out), chosen, sum(file.stat().st_size for file in files))
+
+
+def _check_replaced(connection: duckdb.DuckDBPyConnection, out: Path, replace: bool) -> None:
+    if not replace:
+        raise ExportError(f"{out}: exists; choose another name, or remove it first")
+    if not out.is_file():
+        raise ExportError(f"{out}: is there and no file; choose another name")
+    with connection.cursor() as cursor:
+        own = cursor.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
+    if any(os.path.exists(path) and os.path.samefile(path, out) for (path,) in own):
+        raise ExportError(f"{out}: is the store itself; choose another name")
 
 
 def _to_duckdb(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:

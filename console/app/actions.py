@@ -18,7 +18,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse",
-    "confirm", "leave", "go", "what_if", "page",
+    "export", "confirm", "leave", "go", "what_if", "page",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -33,6 +33,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "choose": "Choosing a mode",
     "edit": "Editing a schedule",
     "rehearse": "Choosing a plan",
+    "export": "Exporting",
     "confirm": "Confirming",
     "leave": "Leaving",
     "go": "Going to a moment",
@@ -42,7 +43,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "page"}
+    {"choose", "edit", "rehearse", "export", "confirm", "leave", "go", "what_if", "page"}
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -101,6 +102,15 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action(
         "pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4, needs=("live",)
+    ),
+    Action(
+        "export", "x", "export", "Export what was recorded, as a trace, a store or a table", "everywhere", spare=6,
+        needs=("station", "files"),
+    ),
+    Action("copy", "y", "copy", "Copy what the cursor is on, as text", "everywhere", spare=9),
+    Action(
+        "command_log", "at", "log", "Command log: what was asked of the station, from here and by others",
+        "everywhere", shown=False, display="@",
     ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
@@ -196,7 +206,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("back_to_live", "escape", "back", "Back to the newest point, then to Live", "bucket", spare=3,
            display="esc"),
     Action(
-        "keep", "y", "confirm raise", "Confirm the raise that waits, so that it stays", "policy", spare=0,
+        "keep", "k", "confirm raise", "Confirm the raise that waits, so that it stays", "policy", spare=0,
         needs=("station", "write", "policy", "unconfirmed"),
     ),
     Action(
@@ -251,6 +261,10 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("choose_plan", "enter", "next", "Take the marked plan, or the one that is written; asks first", "rehearse"),
     Action("other_plan", "tab", "write a path", "Write the path of a plan, or back to the list", "rehearse"),
     Action("cancel_plan", "escape", "cancel", "Rehearse nothing", "rehearse", display="esc"),
+    Action("export_there", "enter", "export", "Export to the path that is written; asks before it replaces a file",
+           "export"),
+    Action("other_export_field", "tab", "range", "From the path to the ranges, and back", "export"),
+    Action("cancel_export", "escape", "cancel", "Export nothing", "export", display="esc"),
     Action("confirm", "y", "yes, do it", "Do it", "confirm"),
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),
@@ -265,6 +279,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("other_field", "tab", "write one", "Write a policy, or back to the list", "what_if"),
     Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
            display="esc"),
+    Action("copy_page", "y", "copy", "Copy the page as text", "page"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,15 +15,22 @@ import msgspec
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from console.app import actions
 from console.app.actions import ACTIONS, Context
+from console.app.commands.log import CommandLog, LoggedFeed
+from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
+from console.app.exporting.desk import ExportDesk
+from console.app.frame.copying import HINT, copied_words, copyable
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import EndedError, Intent, Outcome
 from console.app.live.screen import LiveScreen
+from console.app.notices.desk import NoticeDesk
+from console.app.notices.terminal import Form, notification
 from console.app.picture import Link, Picture
 from console.app.policy.desk import PolicyDesk
 from console.app.rehearsal.desk import RehearsalDesk
@@ -32,6 +40,7 @@ from console.app.replay.keys import ReplayKeys
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
+from console.notices.settings import NotifySettings
 from store.figures import BucketKey
 
 TICK_SECONDS: Final = 1.0
@@ -101,15 +110,23 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         opening: Opening | None = None,
         keymap: dict[str, str] | None = None,
         theme: str | None = None,
+        notify: NotifySettings = NotifySettings(),  # noqa: B008  # frozen
+        actor: str = "operator",
+        folder: Path | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
+        """`actor`: under what name the feed asks. `folder`: where exports are proposed; None: here."""
         super().__init__()
-        self.feed = feed
+        self.actor = actor
+        self.command_log = CommandLog(now)
+        self.feed: Feed = LoggedFeed(feed, self.command_log)
         self.keymap: dict[str, str] = keymap or {}
         """The operator's own keys by action id."""
         self.desk = PolicyDesk(self)
         self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
+        self.notice_desk = NoticeDesk(self, notify, actor)
+        self.export_desk = ExportDesk(self, folder or Path.cwd())
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []
@@ -124,6 +141,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
         self._palettes: dict[str, Palette] = {}
+        self._hinted = False
+        """It was said what a terminal needs to take what is copied."""
 
     @property
     def palette(self) -> Palette:
@@ -156,6 +175,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def receive(self, update: Update) -> None:
         """Take in what the feed says: a snapshot, or that there is none."""
+        if isinstance(update, Snapshot):
+            self.notice_desk.see(update)  # also while the picture is held still
         if isinstance(update, Silence):
             self._missed(update)
         elif self.picture.paused_since is None:
@@ -214,6 +235,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.picture = replace(self.picture, now=self._now())
         if self.picture.intent == "replay" and self.picture.link.state == "connecting":
             self._ask_for_station()  # it may have ended over a trace that is none
+        self.notice_desk.tick()
         self._draw()
 
     def _draw(self) -> None:
@@ -269,9 +291,34 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     # Talking to the operator and to the station
 
-    def tell(self, text: str, *, severity: str = "information") -> None:
-        """A passing note, always literal text."""
-        self.notify(text, severity="warning" if severity == "warning" else "information", markup=False, timeout=6)
+    def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
+        """A passing note, always literal text: whatever stands in it moves no cursor."""
+        said = "\n".join(clean(line) for line in text.split("\n"))
+        self.notify(said, severity=severity, markup=False, timeout=6)
+
+    def clock(self) -> float:
+        """The wall clock, Unix seconds."""
+        return self._now()
+
+    def desktop_notification(self, text: str, form: Form) -> None:
+        """Have the terminal tell the desktop. A browser has no such terminal."""
+        if self._driver is not None and not self.is_headless and not self.is_web:
+            self._driver.write(notification(text, form, tmux="TMUX" in os.environ))
+
+    def copy_out(self, text: str | None) -> None:
+        """To the clipboard of whoever sits at the terminal, by OSC 52, and say what."""
+        said = copyable(text or "")
+        if not said:
+            self.tell("There is nothing to copy here.")
+            return
+        self.copy_to_clipboard(said)
+        hint, self._hinted = "" if self._hinted else f"\n{HINT}", True
+        self.tell(f"{copied_words(said)}{hint}")
+
+    def show_export(self, text: str) -> None:
+        """How far an export is; empty when none goes on."""
+        self.picture = replace(self.picture, exporting=text)
+        self._draw()
 
     async def act(self, method: Method, params: msgspec.Struct, done: str) -> None:
         """Ask the station to do something and tell how it went."""
@@ -307,6 +354,20 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         paused = None if self.picture.paused_since is not None else self._now()
         self.picture = replace(self.picture, paused_since=paused)
         self._draw()
+
+    @guarded
+    def action_export(self) -> None:
+        screen = self.screen
+        self.export_desk.open(screen.window if isinstance(screen, DeckScreen) else None)
+
+    def action_copy(self) -> None:
+        screen = self.screen
+        self.copy_out(screen.copied() if isinstance(screen, DeckScreen) else None)
+
+    def action_command_log(self) -> None:
+        from console.app.commands.page import CommandLogPage
+
+        self.push_screen(CommandLogPage())
 
     def action_theme(self) -> None:
         self.theme = next_theme(self.theme)

@@ -8,7 +8,9 @@ from console.app.application import OnDisconnect, SpecdeckApp
 from console.app.frame.outcome import EndedError, Intent, Outcome
 from console.app.frame.terminal import NoTerminalError, require_terminal, watched
 from console.app.replay.desk import Opening
+from console.feed.actor import own_actor
 from console.feed.client import FeedClient
+from console.notices.settings import NotifySettings
 
 __all__ = ["EndedError", "NoTerminalError", "OnDisconnect", "Opening", "Outcome", "run_console"]
 
@@ -23,17 +25,20 @@ def run_console(
     opening: Opening | None = None,
     keymap: dict[str, str] | None = None,
     theme: str | None = None,
+    notify: NotifySettings = NotifySettings(),  # noqa: B008  # frozen
 ) -> Outcome:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
     Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
-    `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`.
+    `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`. `notify`: what comes
+    to the operator by itself.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
     """
     require_terminal()
-    client = FeedClient(feed_path, snapshots_path)
+    actor = own_actor()
+    client = FeedClient(feed_path, snapshots_path, actor=actor)
     app = SpecdeckApp(
         client,
         read_only=read_only,
@@ -42,6 +47,8 @@ def run_console(
         opening=opening,
         keymap=keymap,
         theme=theme,
+        notify=notify,
+        actor=actor,
     )
     lost = False
 

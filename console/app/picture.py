@@ -41,6 +41,8 @@ class Picture:
     """Of a replay: what was asked of it that its last snapshot does not show yet."""
     loop_from: float | None = None
     """Of a replay: where a loop begins whose end is not marked yet."""
+    exporting: str = ""
+    """How far an export is, while one goes on."""
 
     @property
     def replaying(self) -> bool:

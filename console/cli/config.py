@@ -14,11 +14,12 @@ def config() -> None:
     """Settings: command line before environment before specdeck.toml before default.
 
     \b
-    The file has four tables, all of them optional:
+    The file has five tables, all of them optional:
       [serve]     options of specdeck, demo and serve: max_k = 4, policy = "advise"
       [deciding]  numbers of the adaptive mode: window_s = 120
       [console]   theme = "dark", "light" or "clear"
       [keys]      a key for an action: pause = "f6"
+      [notify]    what tells you of alerts: bell = "warn", webhook = "https://…"
     """
 
 
@@ -60,10 +61,12 @@ def show(only_set: bool, as_json: bool) -> None:
     import msgspec
 
     from console.cli.settings.defaults import in_force
+    from console.cli.settings.notifying import notify_settings
     from console.cli.settings.showing import settings
     from console.station.deciding_settings import BadDeciding
 
     try:
+        notify_settings(in_force())
         found = [one for one in settings(in_force()) if not only_set or one.source != "default"]
     except BadDeciding as error:
         raise BadInput(str(error)) from error

@@ -39,6 +39,7 @@ def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: boo
     """Run the console until it is left, then do what was chosen. The exit code."""
     from console.app.main import Outcome, run_console
     from console.cli.settings.defaults import in_force
+    from console.cli.settings.notifying import notify_settings
 
     settings = in_force()
     places = sockets()
@@ -49,6 +50,7 @@ def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: boo
         on_disconnect=revive,
         theme=settings.theme,
         keymap=settings.keys,
+        notify=notify_settings(settings),
         intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
     )
     if outcome is Outcome.STOP:

@@ -14,6 +14,7 @@ from console.cli.judging import floor
 from console.cli.outcomes import BadInput
 
 if TYPE_CHECKING:
+    from console.cli.settings.reading import Settings
     from console.station.options import StationOptions
     from engine.records import PolicyMode
 
@@ -157,6 +158,7 @@ def observing_options(
         BadInput: an address that can't be asked, or options of the engine and gateway that would not be started.
     """
     from console.cli.ports import DEFAULT_PORT
+    from console.cli.settings.defaults import in_force
     from console.station.options import StationOptions
     from console.station.scrape_address import BadSetting, read_address, scrape_seconds
 
@@ -169,7 +171,9 @@ def observing_options(
     except BadSetting as error:
         raise BadInput(f"--scrape: {error}") from error
     metrics = DEFAULT_PORT + 1 if metrics_port is None else metrics_port
-    return StationOptions(store=_store_path(store), metrics_port=metrics, scrape=address, engine=False)
+    return StationOptions(
+        store=_store_path(store), metrics_port=metrics, scrape=address, engine=False, **_webhook(in_force())
+    )  # fmt: skip
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:
@@ -225,10 +229,21 @@ def station_options(
         calibrate=0.0 if no_calibration else calibrate,
         vanilla_engine=vanilla_engine,
         deciding=settings.deciding,
+        **_webhook(settings),
         **rest,
     )
     _check_engine(options)
     return options
+
+
+def _webhook(settings: Settings) -> dict[str, Any]:
+    """Where the station posts alerts to. Raises BadInput."""
+    from console.cli.settings.notifying import notify_settings
+
+    notify = notify_settings(settings)
+    return {
+        "webhook": notify.webhook, "webhook_from": notify.webhook_from, "webhook_a_minute": notify.a_minute,
+    }  # fmt: skip
 
 
 def _mode(text: str) -> PolicyMode:

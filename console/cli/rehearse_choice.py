@@ -141,6 +141,7 @@ def _on_its_own(asked: Asked, on: Subject) -> Ground:
         **asked.engine, host=_LOOPBACK, port=free(_LOOPBACK), api_key=None, metrics_port=0, store=None, no_engine=False,
         policy="adaptive", calibrate=60.0 if ADAPTIVE in drafting else 0.0,
     )  # fmt: skip
+    options = replace(options, webhook=None)  # what fires on a stand of trial is no operator's business
     spec = options.engine_spec()
     drafts = spec.drafter != "none"
     context = options.max_model_len or (BUNDLED_CONTEXT if is_bundled(options.model) else None)

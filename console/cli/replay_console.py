@@ -10,6 +10,7 @@ from console.cli.console import require_terminal
 from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child
 from console.cli.settings.defaults import in_force
+from console.cli.settings.notifying import notify_settings
 
 
 def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_floor: float | None) -> int:
@@ -28,6 +29,7 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
             intent="replay",
             theme=settings.theme,
             keymap=settings.keys,
+            notify=notify_settings(settings),
             opening=Opening(speed, at),
         )
         if outcome is Outcome.NOTHING:

@@ -11,6 +11,7 @@ import msgspec
 import zmq
 
 from console.cli.outcomes import BadInput, CheckFailed, Unreachable, say
+from console.feed.actor import own_actor
 from console.feed.protocol import Hello, Reply, Request, StopParams
 from console.statefile import RunningStation, read_station, state_path
 from engine.places import runtime_dir
@@ -67,7 +68,9 @@ def answers(seconds: float = 1.0) -> bool:
 
 def _exchange(method: str, params: msgspec.Struct | None, seconds: float) -> Reply | None:
     fields: dict[str, Any] = {} if params is None else msgspec.to_builtins(params)
-    request = Request(id=next(_ids), method=method, params=fields, deadline=time.time() + seconds)
+    request = Request(
+        id=next(_ids), method=method, params=fields, deadline=time.time() + seconds, actor=own_actor()
+    )  # fmt: skip
     with _context().socket(zmq.DEALER) as dealer:
         dealer.setsockopt(zmq.LINGER, 0)
         dealer.connect(ipc(sockets().feed))

@@ -197,6 +197,20 @@ class AlertView(msgspec.Struct, frozen=True, kw_only=True):
     """Number of an alert of the judge, by which it is acknowledged; None for plain facts."""
     acknowledged: str | None = None
     snoozed_until: float | None = None
+    cause: str | None = None
+    """Of a plain fact: what tells it from others of its kind that began at the same moment."""
+
+
+class ActView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that an operator did, or that the station took back. `text`: a sentence with its actor."""
+
+    ts: float
+    actor: str
+    action: str
+    text: str
+    workload: str | None = None
+    policy: int | None = None
+    """The version that it made, where it changed the policy."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -306,6 +320,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     map: MapSummary | None = None
     rehearsal: RehearsalView | None = None
     """The one that goes on, or the last one for a while after its end."""
+    acts: list[ActView] = []
+    """What was done within the last minute, oldest first: each console says what others did. Empty of a replay."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -366,6 +366,8 @@ class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     None: everything."""
     state: StateRecord | None = None
     """What `trace_state` gave when a recording began: a JSONL trace then holds this and what is newer."""
+    replace: bool = False
+    """Take the place of a file that is there, once the export is complete."""
 
 
 class ProcessView(msgspec.Struct, frozen=True):

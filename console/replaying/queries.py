@@ -127,9 +127,12 @@ def export(player: Player, params: ExportParams) -> str:
     if not Path(params.path).is_absolute():
         raise FeedError("bad_params", f"export: {params.path!r} must be an absolute path, the replay runs elsewhere")
     _require_all(player, "export")
+    if params.replace and Path(params.path).resolve() == player.opened.path.resolve():
+        raise FeedError("bad_params", f"export: {params.path} is what is replayed: choose another name")
     try:
         with player.opened.reading() as connection:
-            exports.export(connection, Path(params.path), params.kind, since=params.since)
+            out = Path(params.path)
+            exports.export(connection, out, params.kind, since=params.since, replace=params.replace)
     except StoreError as error:
         raise FeedError("failed", str(error)) from error
     return params.path

@@ -65,8 +65,9 @@ class AlertBoard:
         for cause, condition in present.items():
             since = self._firing[cause].started if cause in self._firing else now
             self._firing[cause] = AlertView(
-                kind=condition.kind, severity=condition.severity, state="firing", text=condition.text, started=since
-            )
+                kind=condition.kind, severity=condition.severity, state="firing", text=condition.text, started=since,
+                cause=cause,
+            )  # fmt: skip
         for cause in [cause for cause in self._firing if cause not in present]:
             over = self._firing.pop(cause)
             self._resolved.append(
@@ -77,6 +78,7 @@ class AlertBoard:
                     text=over.text,
                     started=over.started,
                     ended=now,
+                    cause=cause,
                 )
             )
         recent = [alert for alert in self._resolved if now - (alert.ended or now) <= RESOLVED_SHOWN_SECONDS]

@@ -77,10 +77,13 @@ class GatewaySupervisor:
         return await self._control.texts(asked)
 
     def view(self) -> GatewayView:
-        """Down: no process. Starting: a process that has not answered yet."""
+        """Down: it died. Starting: it has not answered yet."""
         stats = self._stats or GatewayStats()
         alive = self._process is not None and self._process.alive()
-        state = "serving" if alive and self._stats is not None else "starting" if alive else "down"
+        if alive:
+            state = "serving" if self._stats is not None else "starting"
+        else:
+            state = "down" if self._stats is not None or self._detail else "starting"
         return GatewayView(
             url=self._options.base_url,
             state=state,  # type: ignore[arg-type]

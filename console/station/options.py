@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from console.notices.settings import From
 from console.station.vanilla_engine import arguments_without_speculation, halved, without_speculation
 from engine.launch import AUTO, EngineSpec, settled
 from engine.records import Method, PolicyMode
@@ -58,6 +59,11 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Started in place of vLLM: a stand-in that speaks the same sockets, for tests of the station itself."""
     rehearse_command: list[str] | None = None
     """Started in place of `specdeck rehearse`, with the plan behind it: a stand-in, for tests of the station itself."""
+    webhook: str | None = None
+    """Address that alerts are posted to; what follows its host may be secret."""
+    webhook_from: From = "warn"
+    """How grave an alert has to be for that."""
+    webhook_a_minute: int = 6
     stop_all_on_signal: bool = True
     """SIGTERM and SIGINT end gateway and engine too; False leaves them serving."""
     log: str | None = None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from console.feed.messages import EngineView, GatewayView, LossView, Snapshot
 from console.picturing.alert_views import judged
 from console.picturing.bucket_views import BucketViews
+from console.station.acts import RecentActs
 from console.station.control import Control
 from console.station.events import AlertBoard, Condition, EventLog
 from console.station.facts import Facts
@@ -39,6 +40,8 @@ class Pictures:
         self._views = BucketViews()
         self._alerts = AlertBoard()
         self._facts = Facts()
+        self._acts = RecentActs()
+        recorder.on_control = self._acts.take
         self._number = 0
 
     def take(self) -> Snapshot:
@@ -77,6 +80,7 @@ class Pictures:
             waiting=_sum(view.waiting for view in views),
             map=control.maps.view(control.serving_record()) if control is not None else None,
             rehearsal=control.rehearsals.view() if control is not None else None,
+            acts=self._acts.views(now),
         )
 
     def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:

@@ -113,7 +113,10 @@ def _export(station: Station, params: ExportParams) -> str:
 
     try:
         with _recorded(station) as connection:
-            exports.export(connection, Path(params.path), params.kind, since=params.since, state=params.state)
+            exports.export(
+                connection, Path(params.path), params.kind, since=params.since, state=params.state,
+                replace=params.replace,
+            )  # fmt: skip
     except StoreError as error:
         raise FeedError("failed", str(error)) from error
     return params.path

@@ -114,6 +114,8 @@ class Recorder:
         self.windows = windows
         self.lock = threading.Lock()
         self.error: str | None = None
+        self.on_control: Callable[[ControlRecord], None] = lambda record: None
+        """Hears of what is done, as it is put."""
         self._stored_before = _stored_counts(store)
         self.overflowed = 0
         self._tell = tell
@@ -165,6 +167,8 @@ class Recorder:
         if self._queue.qsize() >= QUEUE_LIMIT and isinstance(item, Received):
             self.overflowed += 1
             return
+        if isinstance(item, ControlRecord):
+            self.on_control(item)
         self._queue.put(item)
 
     def tell_judge(self, what: Callable[[Judge], object]) -> Future[object]:

@@ -59,6 +59,10 @@ async def rehearsal_progress(station: Station, params: RehearsalView, actor: str
 async def rehearsal_stop(station: Station, params: RehearsalStop, actor: str) -> RehearsalView:
     """Raises FeedError where none goes on that could be interrupted."""
     try:
-        return controlled(station).rehearsals.interrupt(params.id)
+        view = controlled(station).rehearsals.interrupt(params.id)
     except Refused as error:
         raise FeedError("refused", str(error)) from error
+    station.recorder.put(
+        ControlRecord(ts=time.time(), actor=actor, action="rehearsal_stop", after={"rehearsal": view.id or view.plan})
+    )
+    return view

@@ -14,6 +14,7 @@ from console.station.lock import StationHeld, StationLock
 from console.station.options import StationOptions
 from console.station.recorder import Recorder, open_recorder
 from console.station.station import Station
+from console.station.webhook_address import BadWebhook, read_webhook
 from engine.places import data_dir, runtime_dir
 from engine.sockets import Sockets
 from store.database import NewerSchema, StoreError
@@ -35,7 +36,9 @@ def run(options: StationOptions) -> int:
     set_up_logging()
     try:
         deciding_settings(file=options.deciding)  # whoever misspelt one shall know before an engine is started
-    except BadDeciding as error:
+        if options.webhook:
+            read_webhook(options.webhook)
+    except (BadDeciding, BadWebhook) as error:
         return _say(error, BAD_INPUT)
     directory = runtime_dir()
     logs = data_dir() / "logs"

@@ -19,12 +19,15 @@ from console.station.control import Control, Work
 from console.station.endpoints import endpoints
 from console.station.events import EventLog
 from console.station.metrics_server import MetricsServer
+from console.station.notifying import Notifying
 from console.station.options import StationOptions
 from console.station.pictures import Pictures
 from console.station.recorder import Recorder
 from console.station.scrape_address import read_address, scrape_seconds
 from console.station.scraper import Scraper
 from console.station.snapshot import SNAPSHOT_SECONDS
+from console.station.webhook import Webhook
+from console.station.webhook_address import read_webhook
 from engine.sockets import Sockets
 
 log = logging.getLogger(__name__)
@@ -52,6 +55,7 @@ class Station:
         self._metrics = MetricsServer(options.metrics_port, lambda: self._picture)
         self._pictures = Pictures(self.id, recorder, events, self.control, self._scraper)
         self._picture: Snapshot | None = None
+        self._notifying = self._webhook()
         self._stopping = asyncio.Event()
         self._stop_everything = False
 
@@ -91,7 +95,23 @@ class Station:
             work.append(self._scraper.run)
         if self.options.metrics_port:
             work.append(self._metrics.run)
+        if self._notifying is not None:
+            work.append(self._notifying.run)
         return work
+
+    def _webhook(self) -> Notifying | None:
+        options = self.options
+        if not options.webhook or options.webhook_from == "off":
+            return None
+        return Notifying(
+            Webhook(read_webhook(options.webhook)),
+            self.id,
+            lambda: self._picture.alerts if self._picture is not None else [],
+            lambda: self.recorder.house.alerts,
+            self.tell,
+            level=options.webhook_from,
+            a_minute=options.webhook_a_minute,
+        )
 
     async def _keep(self, work: Work) -> None:
         """A fault in one part is logged and that part goes on; the others never notice."""

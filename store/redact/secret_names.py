@@ -10,7 +10,7 @@ _KEYS: Final = "api|access|account|auth|encryption|master|private|secret|signing
 SECRET_NAME: Final = rf"""(?:(?:{_KEYS})[_-]?key|secret|passw(?:or)?d|passphrase|pwd|credential)s?
     (?:[_-]?(?:key|id|value|hash|string|text|data|\d+))*"""
 ENDS_SECRET: Final = re.compile(rf"(?:{SECRET_NAME}|token|authorization|cookie|(?<![a-z])key)$", re.I | re.X)
-_API_KEY: Final = "SPECDECK_API_KEY"
+_OURS: Final = ("SPECDECK_API_KEY", "SPECDECK_NOTIFY_WEBHOOK")
 _SHORTEST: Final = 8
 """Characters. What is shorter than that occurs in other words; rules by name find it where it counts."""
 
@@ -22,7 +22,7 @@ def is_secret(name: str) -> bool:
 def secret_values(environ: Mapping[str, str]) -> Iterator[str]:
     """Values of an environment whose names say that they are secret."""
     for name, value in environ.items():
-        if value and (name == _API_KEY or (len(value) >= _SHORTEST and is_secret(name))):
+        if value and (name in _OURS or (len(value) >= _SHORTEST and is_secret(name))):
             yield value
 
 

@@ -44,7 +44,7 @@ async def settled(pilot: Pilot[Any]) -> None:
 
 
 def _all_drawn(app: SpecdeckApp) -> bool:
-    feed, screen = app.feed, app.screen
+    feed, screen = getattr(app.feed, "plain", app.feed), app.screen
     assert isinstance(feed, MemoryFeed)
     if not feed.taken_in:
         return False

@@ -54,12 +54,14 @@ class FakeStation:
         """Fields of the snapshot that a change of the policy has set."""
         self._scene = scenes.live
         self._buckets: int | None = None
+        self._played = time.time()
+        """Since when the scene is played: its alerts began before that, and stay the same ones."""
         self._context = zmq.asyncio.Context()
         self._tasks: list[asyncio.Task[None]] = []
         self._number = 0
 
     def play(self, scene: str, buckets: int | None = None) -> None:
-        self._scene, self._buckets = SCENES[scene], buckets
+        self._scene, self._buckets, self._played = SCENES[scene], buckets, time.time()
 
     async def start(self) -> None:
         router, publisher = self._context.socket(zmq.ROUTER), self._context.socket(zmq.PUB)
@@ -125,7 +127,7 @@ class FakeStation:
                 for view in scene.workloads
             ],
             certificate=scene.certificate and replace(scene.certificate, ts=scene.certificate.ts + shift),
-            alerts=[replace(alert, started=alert.started + shift) for alert in scene.alerts],
+            alerts=[replace(alert, started=alert.started + self._played - scenes.NOW) for alert in scene.alerts],
             events=[replace(event, ts=event.ts + shift) for event in scene.events],
             tokens_per_second=sum(bucket.figures.tokens_per_second or 0.0 for bucket in moved),
         )

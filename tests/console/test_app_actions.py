@@ -32,6 +32,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "choose": ("m", "up"),
     "edit": ("3", "e"),
     "rehearse": ("5", "r"),
+    "export": ("x",),
     "confirm": ("m", "up", "enter"),
     "leave": ("q",),
     "go": ("g",),

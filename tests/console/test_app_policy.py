@@ -116,7 +116,7 @@ async def test_a_station_that_cannot_tell_its_history_is_named_in_its_place() ->
 
 
 STATIC_2 = scenes.live(policy=PolicyMode(mode="static", k=2))
-RAISED = "It is taken back in 5 min unless you press y on the Policy screen, or at once when tokens/s falls."
+RAISED = "It is taken back in 5 min unless you press k on the Policy screen, or at once when tokens/s falls."
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ async def test_with_nothing_to_undo_nothing_is_asked() -> None:
         assert len(app.screen_stack) == 1
 
 
-async def test_y_confirms_the_raise_that_was_seen() -> None:
+async def test_k_confirms_the_raise_that_was_seen() -> None:
     async with running(scenes.troubled(), size=NARROW) as (app, feed, pilot):
         await press(pilot, "3")
-        assert "y confirm raise" in text_on(app)
-        await press(pilot, "y")
+        assert "k confirm raise" in text_on(app)
+        await press(pilot, "k")
         assert await answered(pilot, feed, "policy_confirm") == [{"version": 3}]
         await until(pilot, lambda: "confirmed" in told(app))
 
@@ -260,7 +260,7 @@ async def test_who_may_not_change_the_policy_is_told_why(
 ) -> None:
     async with running(*updates, size=NARROW, **options) as (app, feed, pilot):
         await press(pilot, "3")
-        keys = ["m", "f", "minus", "plus", "u", "l", "e", "y"]
+        keys = ["m", "f", "minus", "plus", "u", "l", "e", "k"]
         await press(pilot, *keys)
         assert [reason in note.message for note in app._notifications] == [True] * len(keys)
         assert len(app.screen_stack) == 1

@@ -189,7 +189,7 @@ async def test_go_stays_open_over_what_it_does_not_understand() -> None:
 
 
 async def test_what_changes_an_engine_is_off_and_says_why() -> None:
-    keys = ("m", "f", "-", "+", "u", "l", "3", "e", "l", "y", "7", "r")
+    keys = ("m", "f", "-", "+", "u", "l", "3", "e", "l", "k", "7", "r")
     async with running(scenes.replayed()) as (app, feed, pilot):
         for key in keys:
             app.clear_notifications()

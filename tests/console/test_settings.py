@@ -18,6 +18,7 @@ from console.app.actions import ACTIONS
 from console.cli.root import root
 from console.cli.settings import defaults
 from console.cli.settings.keys import textual_keys
+from console.cli.settings.notifying import notify_settings
 from console.cli.settings.reading import SettingsError, read_settings
 from console.station.options import StationOptions
 from tests.console import scenes
@@ -108,6 +109,11 @@ def test_show_names_the_source_of_each(file: Path, monkeypatch: pytest.MonkeyPat
         ("[deciding]\nwindow_s = 30", "recent_s is 60 and window_s 30"),
         ("[deciding]\nwindow_s = 2026-01-01", "[deciding]"),
         ("[console]\ntheme = 'blue'", "there are: dark, light, clear"),
+        ("[notify]\nbel = 'off'", "bel is unknown; did you mean bell?"),
+        ("[notify]\nbell = 'loud'", "bell is 'loud': one of off, info, warn, critical"),
+        ("[notify]\na_minute = 0", "a_minute is 0: a whole number from 1 to 60"),
+        ("[notify]\nothers = 1", "others is 1: true or false"),
+        ("[notify]\nwebhook = 'ftp://h/sesame'", "webhook can't be used: the address must begin with https://"),
         ("[keys]\nfoo = 'x'", "foo is unknown"),
         ("[keys]\nleave = 'p'", "pause and leave would both be p"),
         ("[keys]\npause = 'ctrl+a'", "taken by terminal multiplexers"),
@@ -157,6 +163,27 @@ def test_keys_are_written_as_they_are_pressed(written: str, named: str) -> None:
     assert textual_keys(written) == named
 
 
+def test_a_webhook_is_the_stations_and_only_its_host_is_shown(
+    file: Path, served: Callable[..., StationOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[notify]\nwebhook = 'https://hooks.example.org/sesame'\nwebhook_from = 'info'\nbell = 'off'\n")
+    started = served()
+    assert (started.webhook, started.webhook_from) == ("https://hooks.example.org/sesame", "info")
+    monkeypatch.setenv("SPECDECK_NOTIFY_WEBHOOK", "https://other.example.org/open-sesame")
+    monkeypatch.setenv("SPECDECK_NOTIFY_A_MINUTE", "2")
+    assert served().webhook == "https://other.example.org/open-sesame"
+    result = specdeck("config", "show", "--json")
+    found = {one["name"]: (one["value"], one["source"]) for one in json.loads(result.stdout)}
+    assert found["notify.webhook"] == ("(set) https://other.example.org/…", "environment")
+    assert (found["notify.bell"], found["notify.note"]) == (("off", "file"), ("info", "default"))
+    assert "sesame" not in result.output
+    told = notify_settings(defaults.in_force())
+    assert (told.bell, told.a_minute, told.others) == ("off", 2, True)
+    monkeypatch.setenv("SPECDECK_NOTIFY_BELL", "loud")
+    refused = specdeck("config", "show")
+    assert (refused.exit_code, "SPECDECK_NOTIFY_BELL is 'loud'" in refused.stderr) == (2, True)
+
+
 async def test_the_console_has_the_keys_and_the_theme_of_the_file(file: Path) -> None:
     file.write_text('[keys]\npause = "f6"\n[console]\ntheme = "light"\n')
     found = defaults.in_force()
@@ -173,13 +200,15 @@ _values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-_names = st.sampled_from(["max_k", "policy", "host", "engine_args", "window_s", "theme", "pause", "x"])
+_names = st.sampled_from(
+    ["max_k", "policy", "host", "engine_args", "window_s", "theme", "pause", "bell", "webhook", "x"]
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     tables=st.dictionaries(
-        st.sampled_from(["serve", "deciding", "console", "keys", "x"]), st.dictionaries(_names, _values)
+        st.sampled_from(["serve", "deciding", "console", "keys", "notify", "x"]), st.dictionaries(_names, _values)
     )
 )
 def test_whatever_stands_in_it_is_read_or_refused(tmp_path: Path, tables: dict[str, dict[str, Any]]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def main() -> int:
             parser.error(f"no sample trace {name!r}; there are: {', '.join(STORIES)}")
     if not given.into.is_dir():
         parser.error(f"--into {given.into}: there is no such folder")
+    os.environ["SPECDECK_ACTOR"] = "operator"  # what is published names nobody
     for name in given.names or STORIES:
         try:
             print(importlib.import_module(f"tests.samples.{name}").record(given.into))

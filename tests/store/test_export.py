@@ -200,6 +200,20 @@ def test_nothing_is_overwritten_and_nothing_is_left_over(store: Store, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir() if "partial" in path.name) == []
 
 
+def test_a_file_gives_way_where_that_is_asked_for_but_never_the_store_itself(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "copy.csv"
+    out.write_text("old")
+    export(store.connection, out, replace=True)
+    assert out.read_text().startswith("ts,")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "alias.duckdb").symlink_to(tmp_path / "store.duckdb")
+    before = len(list(tmp_path.iterdir()))
+    for name, why in (("store.duckdb", "store itself"), ("alias.duckdb", "store itself"), ("folder", "no file")):
+        with pytest.raises(ExportError, match=why):
+            export(store.connection, tmp_path / name, replace=True)
+    assert len(list(tmp_path.iterdir())) == before
+
+
 def test_a_name_says_what_to_write() -> None:
     assert [kind_of(Path(name)) for name in ("a.duckdb", "a.jsonl", "a.jsonl.zst", "a.parquet", "a.csv", "a")] == [
         "duckdb", "jsonl", "jsonl", "compact", "csv", "parquet",

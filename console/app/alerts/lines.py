@@ -37,7 +37,8 @@ class AlertLine:
     @property
     def key(self) -> str:
         """Tells it from the others for as long as it is shown."""
-        return f"#{self.view.id}" if self.view.id is not None else f"{self.view.kind} {self.view.started!r}"
+        view = self.view
+        return f"#{view.id}" if view.id is not None else f"{view.kind} {view.cause or ''} {view.started!r}"
 
     @property
     def bucket(self) -> BucketKey | None:

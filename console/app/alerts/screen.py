@@ -12,10 +12,11 @@ from console.app import actions
 from console.app.actions import Context
 from console.app.alerts.desk import AlertDesk
 from console.app.alerts.lines import AlertLine, alert_detail, alert_lines, alert_row, counted
+from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
-from console.app.drawing.spans import Line, clean, wrap
+from console.app.drawing.spans import Line, clean, text_of, wrap
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.inquiry import Inquiry
@@ -30,6 +31,8 @@ HISTORY_INTERVAL: Final = 10.0
 """Seconds of the shown time: the judge looks as often. A change of what fires is looked up at once."""
 
 HISTORY_SECONDS: Final = 7 * 86_400.0
+
+COPIED_WIDTH: Final = 400
 
 NOTHING: Final = (
     "No alert in the last 7 days. One comes here when acceptance drops below a bucket's baseline, when speculation "
@@ -63,6 +66,16 @@ class AlertsScreen(DeckScreen):
     @property
     def selected(self) -> AlertLine | None:
         return next((line for line in self._lines if line.key == self.list.cursor), None)
+
+    def copied(self) -> str | None:
+        """The marked alert with all that is known of it."""
+        line = self.selected
+        if line is None:
+            return None
+        facts = [f"{line.view.severity}, {line.view.state}", f"since {numbers.day(line.view.started)} "]
+        facts[1] += numbers.clock(line.view.started)
+        detail = [text_of(one).rstrip() for one in alert_detail(line, self.deck.picture.moment, COPIED_WIDTH)]
+        return "\n".join([", ".join(facts), *detail])
 
     def on_mount(self) -> None:
         self.list.focus()

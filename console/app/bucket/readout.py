@@ -6,7 +6,8 @@ from typing import Final
 
 from console.app.bucket.facts import GLYPHS, BucketFacts
 from console.app.drawing import numbers
-from console.app.drawing.spans import EMPTY, Line, Part, Role, Span, clean, cut, fit, join
+from console.app.drawing.spans import EMPTY, Line, Part, Role, Span, clean, cut, fit, join, text_of
+from console.app.live.columns import bucket_name
 from store.figures import SeriesPoint
 
 EXPERIENCED: Final = "━"
@@ -101,6 +102,17 @@ def why_no_speedup(facts: BucketFacts) -> str:
         why = facts.why("marginal")
         missing.append(f"marginal: {why}" if why else "marginal: none in this stretch")
     return " · ".join(missing)
+
+
+def readout_text(facts: BucketFacts) -> list[str]:
+    """All of it as lines of text, with the bucket, its window and the moment."""
+    marks = facts.marks_at(facts.index) if facts.index is not None else []
+    lines: list[Line] = [alpha_readout(facts), waste_readout(facts), k_readout(facts), speedup_readout(facts)]
+    return [
+        bucket_name(facts.key), f"last {facts.span.name}, {moment_text(facts) or 'nothing recorded'}",
+        *(text_of(line) for line in lines),
+        *(f"{GLYPHS[mark.kind][2]} {numbers.clock(mark.ts)} {clean(mark.text)}" for mark in marks),
+    ]  # fmt: skip
 
 
 def short_readout(facts: BucketFacts, width: int) -> Line:

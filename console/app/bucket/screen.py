@@ -14,7 +14,7 @@ from console.app.actions import Context
 from console.app.bucket.cursor import next_mark, next_point, shortest_span
 from console.app.bucket.facts import SPANS, BucketFacts, Mark
 from console.app.bucket.reader import BucketReader
-from console.app.bucket.readout import moment_text
+from console.app.bucket.readout import moment_text, readout_text
 from console.app.bucket.side import side
 from console.app.bucket.timeline import timeline
 from console.app.drawing.line_view import LineView
@@ -74,6 +74,15 @@ class BucketScreen(DeckScreen):
     def looking_at(self) -> tuple[BucketKey | None, str, float | None]:
         """Bucket, window and moment."""
         return self.key, SPANS[self._span].name, self._at
+
+    @property
+    def window(self) -> str | None:
+        return SPANS[self._span].name
+
+    def copied(self) -> str | None:
+        """The moment that is read out, a line for each series."""
+        facts = self._facts(self.deck.picture)
+        return None if facts is None else "\n".join(readout_text(facts))
 
     def on_mount(self) -> None:
         self.set_interval(LOOK_SECONDS, self._look)

@@ -51,6 +51,12 @@ class EngineScreen(DeckScreen):
     def log_view(self) -> Log:
         return self.query_one(Log)
 
+    def copied(self) -> str | None:
+        """The lines of the log that are in view."""
+        log = self.log_view
+        first = log.scroll_offset.y
+        return "\n".join(log.lines[first : first + log.size.height]) or None
+
     def on_mount(self) -> None:
         self.log_view.focus()
         self.set_interval(LOG_INTERVAL, self._want_log)

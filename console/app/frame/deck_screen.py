@@ -46,6 +46,15 @@ class DeckScreen(Screen[None]):
         """The line of the policy's history that `u` is about, None for the newest change."""
         return None
 
+    @property
+    def window(self) -> str | None:
+        """Name of the window of time that is shown, where that is one of the Bucket screen's."""
+        return None
+
+    def copied(self) -> str | None:
+        """What the cursor is on, as text of one or many lines; None for nothing. `y` copies it."""
+        return None
+
     def body(self) -> ComposeResult:
         """The widgets between the status line and the alert line."""
         raise NotImplementedError

@@ -14,7 +14,7 @@ from console.app import actions
 from console.app.actions import CONTEXT_TITLES, Context, key_name, unmet
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
-from console.app.drawing.spans import EMPTY, Line, Role, Span, left
+from console.app.drawing.spans import EMPTY, Line, Role, Span, left, text_of
 from console.app.live.explanation import explain
 from console.app.picture import Picture
 from console.feed.messages import BucketView, Snapshot
@@ -38,12 +38,17 @@ class Page(ModalScreen[None]):
             yield LineView(id="page-lines")
 
     def on_mount(self) -> None:
-        self.query_one(Panel).caption(self._title, "↑ ↓ scroll · esc closes")
+        self.query_one(Panel).caption(self._title, "↑ ↓ scroll · y copies · esc closes")
         self.query_one(LineView).show(lambda width, height: self._draw_page(width))
         self.query_one(VerticalScroll).focus()
 
     def action_close(self) -> None:
         self.dismiss()
+
+    def action_copy_page(self) -> None:
+        """The whole page, also what is out of sight."""
+        lines = self._draw_page(self.query_one(LineView).size.width)
+        cast("SpecdeckApp", self.app).copy_out("\n".join(text_of(line) for line in lines))
 
 
 class HelpPage(Page):

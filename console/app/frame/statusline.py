@@ -213,6 +213,8 @@ def _situation(picture: Picture) -> Line:
         words.append((("REPLAY", "accent"), (speed, "dim")))
     elif picture.snapshot is not None and not picture.snapshot.store.recording:
         words.append((("NOT RECORDING", "critical"),))
+    if picture.exporting:
+        words.append(((picture.exporting, "accent"),))
     if picture.read_only:
         words.append((("read-only", "dim"),))
     line = join(words)

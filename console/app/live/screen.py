@@ -18,6 +18,7 @@ from console.app.drawing.panel import Panel
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.live import columns
+from console.app.live.as_text import named_figures
 from console.app.live.charts import alpha_chart, alpha_title, load_chart, spark_line
 from console.app.live.columns import RowFacts, fit_columns, make_columns
 from console.app.live.row_order import SORT_NAMES, RowOrder
@@ -73,6 +74,12 @@ class LiveScreen(DeckScreen):
     def has_series(self) -> bool:
         """The charts show the selected bucket."""
         return self._series is not None and self._series_key == self.table.cursor
+
+    def copied(self) -> str | None:
+        """The selected row, a line for each figure."""
+        cursor = self.table.cursor
+        facts = next((facts for facts in self._rows if facts.bucket.key == cursor), None)
+        return None if facts is None else "\n".join(named_figures(facts))
 
     def select(self, key: BucketKey) -> bool:
         """Put the cursor on a bucket, out of a filter that hides it; False where it has no row."""

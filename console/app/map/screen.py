@@ -13,11 +13,12 @@ from console.app import actions
 from console.app.actions import Context
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
+from console.app.drawing.spans import text_of
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.map import grid as map_grid
 from console.app.map import words
-from console.app.map.cell import cell_lines, cell_title
+from console.app.map.cell import arm_table, cell_lines, cell_title, cost_lines
 from console.app.map.chart import gain_chart, gain_title
 from console.app.map.facts import map_facts, map_title
 from console.app.map.grid_view import MapGrid
@@ -32,6 +33,8 @@ from store.operating_map.records import OperatingMap
 LOOK_INTERVAL: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
 """After an answer that failed."""
+
+COPIED_WIDTH: Final = 400
 
 Asked = tuple[str, tuple[str, float] | None]
 """A station, and the map that it said it holds."""
@@ -71,6 +74,16 @@ class MapScreen(DeckScreen):
     def answered(self) -> bool:
         """The station has told what it holds, or that it can't."""
         return not self._asking and self._asked is not None
+
+    def copied(self) -> str | None:
+        """The selected cell: its verdict and its arms."""
+        map_, cell = self._map, self.grid.selected
+        if map_ is None or cell is None:
+            return None
+        lines = [cell_title(map_, cell), words.verdict(map_, cell)]
+        lines += [text_of(line).strip() for line in cost_lines(map_, cell.workload, COPIED_WIDTH)]
+        lines += [text_of(line) for line in arm_table(map_, cell)]
+        return "\n".join([*lines, f"map {map_.id}, plan {map_.plan}"])
 
     def on_mount(self) -> None:
         self.grid.focus()

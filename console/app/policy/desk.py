@@ -1,6 +1,6 @@
 """What the policy keys do: work out the change, show it, ask, send it, and tell how it went.
 
-A change that raises what may be drafted is sent to be confirmed: it is taken back by itself unless `y` follows.
+A change that raises what may be drafted is sent to be confirmed: it is taken back by itself unless `k` follows.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class PolicyDesk:
                 self._ask(change, params, before, msgspec.structs.replace(before, cap=cap))
 
     async def _send(self, params: PolicySet, done: str) -> None:
-        waits = "; it is taken back in 5 min unless you press y on the Policy screen" if params.confirm else ""
+        waits = "; it is taken back in 5 min unless you press k on the Policy screen" if params.confirm else ""
         await self._request("policy_set", params, f"{done or 'policy {version} sent'}{waits}")
 
     async def _undo(self, entry: HistoryEntry | None) -> None:

@@ -13,7 +13,7 @@ from console.app.actions import Context
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
-from console.app.drawing.spans import Line, clean, wrap
+from console.app.drawing.spans import Line, clean, text_of, wrap
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.inquiry import Inquiry
@@ -28,6 +28,8 @@ from console.feed.protocol import History, HistoryEntry, HistoryParams
 LOOK_INTERVAL: Final = 1.0
 HISTORY_INTERVAL: Final = 10.0
 """Seconds: what can be undone changes with time too. Another version of the policy is looked up at once."""
+
+COPIED_WIDTH: Final = 120
 
 
 class PolicyScreen(DeckScreen):
@@ -109,6 +111,16 @@ class PolicyScreen(DeckScreen):
         nothing = self._error or (NO_HISTORY_HERE if self.deck.picture.replaying else NO_HISTORY)
         self.history.show(rows, lambda width: _wrapped(nothing, width, "  "))
         self.query_one("#history-panel", Panel).caption("history · newest first", self._error if rows else "")
+
+    def copied(self) -> str | None:
+        """The marked line of the history, else the marked workload."""
+        entry = self._marked
+        if self.history.has_focus and entry is not None:
+            return entry.text or entry.action
+        workload, snapshot = self.selected, self.deck.picture.snapshot
+        if workload is None or snapshot is None:
+            return None
+        return "\n".join([text_of(workload_row(workload, snapshot, COPIED_WIDTH)).strip(), workload_detail(workload)])
 
     def _draw_detail(self) -> None:
         """What the cursor is on, in full."""

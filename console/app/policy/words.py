@@ -22,7 +22,7 @@ from engine.schedule import parse_schedule
 CONFIRM_SECONDS: Final = 300.0
 """A raise from the console is taken back after this long unless it is confirmed."""
 
-COMMIT: Final = "It is taken back in 5 min unless you press y on the Policy screen, or at once when tokens/s falls."
+COMMIT: Final = "It is taken back in 5 min unless you press k on the Policy screen, or at once when tokens/s falls."
 HOLDS: Final = "It holds from the next step on, for the {running} running sequences too."
 
 

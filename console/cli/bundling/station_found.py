@@ -14,6 +14,7 @@ from console.cli import station as stations
 from console.cli.launcher import OPTIONS_FILE
 from console.statefile import RunningStation, state_path
 from console.station.options import OptionsError, StationOptions, read_options
+from console.station.webhook_address import secret_parts
 from engine.places import runtime_dir
 from engine.process import ManagedProcess
 from store.redact.private import Private
@@ -55,6 +56,8 @@ def private_to(station: FoundStation) -> Private:
         return Private.here(secrets)
     if options.api_key:
         secrets.append(options.api_key)
+    if options.webhook:
+        secrets += secret_parts(options.webhook)
     return Private.here(secrets, _hosts(options), _model_paths(options))
 
 

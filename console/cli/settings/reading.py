@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True):
     theme: str | None = None
     keys: dict[str, str] = {}
     """Textual key names by action id."""
+    notify: Table = {}
 
 
 def read_settings(path: Path) -> Settings:
@@ -59,6 +60,7 @@ def read_settings(path: Path) -> Settings:
         deciding=found.get("deciding", {}),
         theme=found.get("console", {}).get("theme"),
         keys={action: textual_keys(keys) for action, keys in found.get("keys", {}).items()},
+        notify=found.get("notify", {}),
     )
 
 
@@ -127,6 +129,13 @@ def _keys(table: Table) -> Iterator[str]:
     return problems(table)
 
 
+def _notify(table: Table) -> Iterator[str]:
+    from console.cli.settings.notifying import problems
+
+    return problems(table)
+
+
 _TABLES: Final[dict[str, Callable[[Table], Iterator[str]]]] = {
     "serve": _serve, "deciding": _deciding, "console": _console, "keys": _keys,
+    "notify": _notify,
 }  # fmt: skip

@@ -11,6 +11,8 @@ import msgspec
 from console.app.actions import ACTIONS
 from console.cli.options import variable
 from console.cli.settings.defaults import THEME_VARIABLE
+from console.cli.settings.notifying import shown_values
+from console.cli.settings.notifying import variable as notify_variable
 from console.cli.settings.reading import Settings
 from console.cli.settings.serving import SECRET, options
 from console.station.deciding_settings import VARIABLE, deciding_settings
@@ -29,7 +31,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def settings(found: Settings) -> Iterator[Setting]:
-    """In the order of the tables. Of a secret only that it is set.
+    """In the order of the tables. Of a secret only that it is set, of a webhook its host.
 
     Raises:
         BadDeciding: numbers in the environment that can't be meant.
@@ -39,6 +41,7 @@ def settings(found: Settings) -> Iterator[Setting]:
         yield msgspec.structs.replace(shown, value="(set)") if name in SECRET and shown.value else shown
     yield from _deciding(found)
     yield _setting("console.theme", THEME_VARIABLE, found.theme, "dark", found)
+    yield from _notify(found)
     for action in ACTIONS.values():
         yield _setting(f"keys.{action.id}", None, found.keys.get(action.id), action.keys, found)
 
@@ -50,6 +53,16 @@ def _setting(name: str, in_environment: Any, in_file: Any, default: Any, found: 
         return Setting(name, in_file, "file", str(found.path))
     plain = default if isinstance(default, str | int | float | bool | list) else None
     return Setting(name, plain, "default", "")
+
+
+def _notify(found: Settings) -> Iterator[Setting]:
+    for name, in_environment, in_file, default in shown_values(found):
+        if in_environment is not None:
+            yield Setting(f"notify.{name}", in_environment, "environment", notify_variable(name))
+        elif in_file is not None:
+            yield Setting(f"notify.{name}", in_file, "file", str(found.path))
+        else:
+            yield Setting(f"notify.{name}", default, "default", "")
 
 
 def _deciding(found: Settings) -> Iterator[Setting]:

@@ -1,0 +1,1 @@
+"""What was asked of the station: from this console, and by others."""

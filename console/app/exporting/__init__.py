@@ -1,0 +1,1 @@
+"""Exporting what was recorded: where to, in what form, since when."""
