@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
-from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
 from console.app.frame.terminal import NoTerminalError, require_terminal, watched
 from console.app.replay.desk import Opening
+from console.app.traces.returning import Return
 from console.feed.client import FeedClient
 
-__all__ = ["EndedError", "NoTerminalError", "OnDisconnect", "Opening", "Outcome", "run_console"]
+__all__ = [
+    "EndedError",
+    "Ending",
+    "NoTerminalError",
+    "OnDisconnect",
+    "OpenTrace",
+    "Opening",
+    "Outcome",
+    "Return",
+    "run_console",
+]
 
 
 def run_console(
@@ -23,11 +35,14 @@ def run_console(
     opening: Opening | None = None,
     keymap: dict[str, str] | None = None,
     theme: str | None = None,
-) -> Outcome:
+    back: bool = False,
+    returned: Return | None = None,
+) -> Ending:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
     Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
-    `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`.
+    `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`. `back`: a replay that is
+    left gives `Outcome.BACK`. `returned`: from which trace this console is come back to.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
@@ -42,6 +57,9 @@ def run_console(
         opening=opening,
         keymap=keymap,
         theme=theme,
+        back=back,
+        returned=returned,
+        here=_here(),
     )
     lost = False
 
@@ -51,7 +69,20 @@ def run_console(
         app.end(Outcome.LOST_TTY)
 
     with watched(on_hangup, lambda: app.end(Outcome.DETACH)):
-        outcome = app.run()
+        outcome = asyncio.run(_run(app, client))
     if lost:
         return Outcome.LOST_TTY
     return outcome if outcome is not None else Outcome.FAILED
+
+
+async def _run(app: SpecdeckApp, client: FeedClient) -> Ending | None:
+    async with client:  # another console may be opened in this process
+        return await app.run_async()
+
+
+def _here() -> str | None:
+    """The directory that the console was started in, None where it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None

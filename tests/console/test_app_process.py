@@ -35,6 +35,7 @@ import console.app.main, console.app.engine.screen, console.app.frame.dialogs, c
 import console.app.policy.screen, console.app.policy.schedule_dialog, engine.policy.raising
 import console.app.replay.go_dialog, console.app.replay.what_if_dialog
 import console.app.map.screen, console.app.map.explanation, console.app.rehearsal.dialog
+import console.app.traces.screen, console.app.traces.desk, console.app.traces.record_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """
