@@ -51,7 +51,7 @@ def play(trace: Path, opening: Opening, speedup_floor: float | None = None, *, b
             before, trace, returned = trace, played.path, None
         elif played.outcome is Outcome.NOTHING and before is not None:
             returned = Return(str(trace), played.why)
-            before, trace = None, before
+            trace, before = before, None
         else:
             return played
 

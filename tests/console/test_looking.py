@@ -112,7 +112,8 @@ def test_the_beginning_tells_of_the_engine_and_the_whole_of_its_rows(tmp_path: P
     assert begun.target.startswith("SmolLM2-135M-Instruct@")
     whole = look(begun, True)
     assert whole is not None
-    assert (whole.state, whole.rows, whole.sequences, whole.start) == ("known", 8281, 201, begun.start)
+    assert (whole.state, whole.rows, whole.sequences) == ("known", 8281, 201)
+    assert whole.start == pytest.approx(begun.start, abs=0.01)
     assert whole.end is not None
     assert 180 < whole.end - (whole.start or 0) < 190
 

@@ -30,6 +30,7 @@ TEXT: Final = " TEXT"
 
 
 def trace_header(width: int) -> Line:
+    """Of rows of this width, with the cell of the cursor before them."""
     name, place, model = _layout(width)
     return cut(
         (
@@ -38,14 +39,15 @@ def trace_header(width: int) -> Line:
             (f"  {left('place', place)}" if place else "", "dim"),
             ("  engine" if model else "", "dim"),
         ),
-        width,
+        width + 1,
     )
 
 
 def trace_row(look: TraceLook, now: float, width: int) -> Line:
     """`now`: the wall clock, Unix seconds. The cursor takes one more cell before the line."""
     name, place, model = _layout(width)
-    glyph = ("¶ ", "warn") if look.text and look.state in ("known", "begun") else _GLYPHS[look.state]
+    marked: Span = ("¶ ", "warn")
+    glyph = marked if look.text and look.state in ("known", "begun") else _GLYPHS[look.state]
     known: Role = "text" if look.start is not None else "dim"
     when = _when(look.modified if look.start is None else look.start, now)
     line: list[Span] = [glyph, *_name(look, name), ("  ", "text"), (left(when, 12), known), ("  ", "text")]
@@ -60,7 +62,7 @@ def trace_row(look: TraceLook, now: float, width: int) -> Line:
         (f"{right(numbers.size(look.bytes), 7)}  ", "text"),
         (left("" if look.form is None else FORMS[look.form], 9), "dim"),
         (f"  {left(PLACE_WORDS[look.place], place)}" if place else "", "dim"),
-        (f"  {clip(_models(look), model)}" if model else "", "dim"),
+        (f"  {clip(_models(look, model), model)}" if model else "", "dim"),
     ]  # fmt: skip
     return cut(tuple(line), width)
 
@@ -118,9 +120,12 @@ def _when(ts: float, now: float) -> str:
     return f"{numbers.day(ts)} {numbers.minutes(ts)}"
 
 
-def _models(look: TraceLook) -> str:
-    names = [short_model(look.target), short_model(look.drafter) or clean(look.method)]
-    return " · ".join(name for name in names if name)
+def _models(look: TraceLook, width: int = 64) -> str:
+    """Target and drafter; where there is little room the target gives way, which traces mostly share."""
+    target, drafter = short_model(look.target), short_model(look.drafter) or clean(look.method)
+    if not (target and drafter):
+        return target or drafter
+    return f"{clip(target, max(8, width - width_of(((drafter, 'dim'),)) - 3))} · {drafter}"
 
 
 def _engine(look: TraceLook) -> str:

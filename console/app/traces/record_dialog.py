@@ -14,7 +14,7 @@ from textual.widgets import Input
 from console.app import actions
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
-from console.app.drawing.pick_list import PickList
+from console.app.drawing.pick_list import PickList, Row
 from console.app.drawing.spans import EMPTY, Line, Role, clean, left, wrap
 from console.app.traces.length import read_length
 from console.feed.traces import RECORDING_ENDINGS, RecordingForm, form_of_name, name_fault
@@ -68,59 +68,59 @@ class RecordDialog(ModalScreen[Wanted | None]):
             else f"into {self._folder}, or the path that is written"
         )
         self._view("record-what").show(lambda width, height: [*_dim(what, width), EMPTY])
-        self._forms.styles.height = len(RECORDING_ENDINGS)
+        self.form_list.styles.height = len(RECORDING_ENDINGS)
         self._view("record-length-what").show(lambda width, height: [EMPTY, (("for how long", "dim"),)])
-        for part in (self._length, self._view("record-length-what")):
+        for part in (self.length_field, self._view("record-length-what")):
             part.display = not self._again
-        self._name.focus()
-        self._name.cursor_position = len(self._name.value)
+        self.name_field.focus()
+        self.name_field.cursor_position = len(self.name_field.value)
         self._show_forms()
         self._say()
 
     @property
-    def _name(self) -> Input:
+    def name_field(self) -> Input:
         return self.query_one("#record-name", Input)
 
     @property
-    def _length(self) -> Input:
+    def length_field(self) -> Input:
         return self.query_one("#record-length", Input)
 
     @property
-    def _forms(self) -> PickList:
+    def form_list(self) -> PickList:
         return self.query_one(PickList)
 
     # Fields
 
     @on(Input.Changed)
     def _typing(self) -> None:
-        form = form_of_name(self._name.value.strip())
-        if form is not None and not self._forms.has_focus:
-            self._forms.select(form)
+        form = form_of_name(self.name_field.value.strip())
+        if form is not None and not self.form_list.has_focus:
+            self.form_list.select(form)
         self._show_forms()
         self._say()
 
     @on(PickList.Moved)
     def _form_chosen(self) -> None:
         """The marked form is the name's ending."""
-        form = self._forms.cursor
-        if self._forms.has_focus and form is not None:
-            self._name.value = _with_ending(self._name.value.strip(), RECORDING_ENDINGS[form])  # type: ignore[index]
+        form = self.form_list.cursor
+        if self.form_list.has_focus and form is not None:
+            self.name_field.value = _with_ending(self.name_field.value.strip(), RECORDING_ENDINGS[form])  # type: ignore[index]
         self._show_forms()
 
     @on(PickList.Resized)
     def _show_forms(self) -> None:
-        rows = [
+        rows: list[Row] = [
             (form, ((left(f" {ending}", 12), "text"), (_FORM_WORDS[form], "dim")))
             for form, ending in RECORDING_ENDINGS.items()
         ]
-        self._forms.show(rows, lambda width: [EMPTY])
+        self.form_list.show(rows, lambda width: [EMPTY])
 
     @on(PickList.Left)
     def _past_the_forms(self, event: PickList.Left) -> None:
-        (self._length if event.step > 0 and not self._again else self._name).focus()
+        (self.length_field if event.step > 0 and not self._again else self.name_field).focus()
 
     def action_other_record_field(self) -> None:
-        fields = [self._name, self._forms, *([] if self._again else [self._length])]
+        fields = [self.name_field, self.form_list, *([] if self._again else [self.length_field])]
         index = next((index for index, field in enumerate(fields) if field.has_focus), -1)
         fields[(index + 1) % len(fields)].focus()
 
@@ -140,14 +140,14 @@ class RecordDialog(ModalScreen[Wanted | None]):
 
     def _wanted(self) -> Wanted:
         """Raises ValueError: what is wrong, and what would be right."""
-        path = resolved(self._name.value, self._folder, self._here)
+        path = resolved(self.name_field.value, self._folder, self._here)
         if (fault := name_fault(str(path))) is not None:
             raise ValueError(fault)
         if path.is_dir():
             raise ValueError(f"{path} is a folder: name a file in it")
         if path.parent != Path(self._folder) and not path.parent.is_dir():
             raise ValueError(f"there is no folder {path.parent}")
-        return Wanted(str(path), read_length(self._length.value), path.exists())
+        return Wanted(str(path), read_length(self.length_field.value), path.exists())
 
     def _say(self) -> None:
         try:

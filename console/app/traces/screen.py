@@ -60,12 +60,12 @@ class TracesScreen(DeckScreen):
         yield LineView(id="trace-detail")
 
     @property
-    def list(self) -> PickList:
+    def picks(self) -> PickList:
         return self.query_one("#trace-list", PickList)
 
     @property
     def selected(self) -> TraceLook | None:
-        return next((look for look in self._traces if look.path == self.list.cursor), None)
+        return next((look for look in self._traces if look.path == self.picks.cursor), None)
 
     @property
     def answered(self) -> bool:
@@ -79,7 +79,7 @@ class TracesScreen(DeckScreen):
     def on_mount(self) -> None:
         returned = self.deck.returned
         self._go_to = returned.path if returned is not None else None
-        self.list.focus()
+        self.picks.focus()
         self.set_interval(LOOK_INTERVAL, self._look)
         self._want()
 
@@ -90,11 +90,11 @@ class TracesScreen(DeckScreen):
     def draw(self, picture: Picture) -> None:
         self._want()
         self._draw_recording(picture)
-        width = self.list.size.width - 1
+        width = self.picks.size.width - 1
         rows = [(look.path, trace_row(look, picture.now, width)) for look in self._traces]
         nothing = self._nothing(picture)
-        self.list.show(rows, lambda width: nothing_lines(nothing, width))
-        head = trace_header(width + 1) if rows else ()
+        self.picks.show(rows, lambda width: nothing_lines(nothing, width))
+        head = trace_header(width) if rows else ()
         self._view("trace-header").show(lambda width, height: [head])
         title = f"traces · {counted(self._found)}" if self._found is not None else "traces"
         below = self._error.message if self._error is not None and rows else ""
@@ -175,7 +175,7 @@ class TracesScreen(DeckScreen):
         finally:
             self._asking = False
         self.draw(self.deck.picture)
-        if self._go_to is not None and self.list.select(self._go_to):
+        if self._go_to is not None and self.picks.select(self._go_to):
             self._go_to = None
             self._draw_detail()
 
@@ -217,7 +217,7 @@ class TracesScreen(DeckScreen):
         if marked is None or len(places) < 2:
             return
         after = places[(places.index(marked.place) + 1) % len(places)]
-        self.list.select(next(look.path for look in self._traces if look.place == after))
+        self.picks.select(next(look.path for look in self._traces if look.place == after))
 
     def action_traces_back(self) -> None:
         self.deck.action_live()

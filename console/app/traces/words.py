@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from console.app.drawing import numbers
-from console.app.drawing.spans import EMPTY, Line, Part, Role, between, clean, fit, wrap
+from console.app.drawing.spans import EMPTY, Line, Part, Role, between, clean, fit, width_of, wrap
 from console.app.frame.change import Change
 from console.feed.messages import RecordingView
 from console.feed.traces import LONGEST_SECONDS, TraceForm, form_of_name
@@ -67,12 +67,22 @@ def recording_lines(view: RecordingView, now: float, width: int) -> list[Line]:
     if view.state == "on" and view.seconds is not None and not view.note:
         end = (("ends in ", "dim"), (f"{numbers.countdown(view.until - now)} ", "bright"))
     lines = [between(fit(parts, max(20, width - 18), ("   ", "text")), end, width)]
-    asked = f" {_asked(view)}, by {clean(view.actor)} · {form_words(form_of_name(view.path))}"
-    place = tail(clean(view.path), max(10, width - len(asked) - 4))
-    lines.append(((f"   {place}", "text"), (asked if len(place) + len(asked) + 4 <= width else "", "dim")))
+    path = clean(view.path)
+    name = len(path.rpartition("/")[2]) + 2
+    asked = fit(
+        [
+            Part(((_asked(view), "dim"),), 1),
+            Part(((f"by {clean(view.actor)}", "dim"),), 3),
+            Part(((form_words(form_of_name(view.path)), "dim"),), 2),
+        ],
+        max(0, width - 7 - name),
+        (" · ", "dim"),
+    )
+    lines.append((("   ", "text"), (tail(path, width - 7 - width_of(asked)), "text"), ("   ", "text"), *asked))
     note = clean(view.note)
     if view.note and view.state != "written":
-        note = f"could not be written: {note}. It goes on and nothing is lost; b writes it, there or elsewhere."
+        why = note.removeprefix(f"{path}: ").removeprefix("can't be written: ")
+        note = f"could not be written: {why}. It goes on, nothing is lost; b writes it, there or elsewhere."
     shown: Role = "dim" if view.state == "written" else "critical"
     return [*lines, *(((f"   {part}", shown),) for part in wrap(note, max(20, width - 4))[:3])]
 
@@ -81,19 +91,20 @@ def _asked(view: RecordingView) -> str:
     if view.state == "written" and view.seconds is None:
         return ""
     if view.seconds is not None:
-        return f" for {numbers.duration(view.seconds)}"
-    return f" until it is ended, at most {numbers.duration(LONGEST_SECONDS)}"
+        return f"for {numbers.duration(view.seconds)}"
+    return f"until it is ended, at most {numbers.duration(LONGEST_SECONDS)}"
 
 
 def end_change(view: RecordingView, now: float) -> Change:
     """What ending it does."""
+    folder, _, name = view.path.rpartition("/")
     lasted = numbers.duration(max(0.0, now - view.began))
     effects = [f"{view.rows:,} rows of {lasted} are written, about {numbers.size(view.bytes)}."]
     if view.seconds is not None:
         effects.append(f"It would have ended by itself in {numbers.countdown(view.until - now)}.")
     return Change(
         "End the recording", f"recording since {numbers.clock(view.began)}, begun by {view.actor}",
-        f"written to {view.path}", effects, "none, but the rows stay in the store: a new one begins with r",
+        f"the file {name}, in {folder or '/'}", effects, "none; r begins another",
     )  # fmt: skip
 
 
