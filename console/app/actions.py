@@ -17,8 +17,8 @@ from console.app.frame.needs import CHECKS, Need
 from console.app.picture import Picture
 
 Context = Literal[
-    "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse",
-    "export", "confirm", "leave", "go", "what_if", "page",
+    "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "traces", "engine", "choose", "edit",
+    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "page",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -29,11 +29,13 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "policy": "Policy",
     "alerts": "Alerts",
     "map": "Map",
+    "traces": "Traces",
     "engine": "Engine",
     "choose": "Choosing a mode",
     "edit": "Editing a schedule",
     "rehearse": "Choosing a plan",
     "export": "Exporting",
+    "record": "Choosing where to record to",
     "confirm": "Confirming",
     "leave": "Leaving",
     "go": "Going to a moment",
@@ -43,7 +45,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "export", "confirm", "leave", "go", "what_if", "page"}
+    {"choose", "edit", "rehearse", "export", "record", "confirm", "leave", "go", "what_if", "page"}
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -79,6 +81,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("policy", "3", "Policy", "Policy: what is asked and executed, workloads, history", "everywhere", spare=2),
     Action("alerts", "4", "Alerts", "Alerts: firing, pending and past; what speaks for them", "everywhere", spare=2),
     Action("map", "5", "Map", "Map: the best draft length by workload and load; rehearsals", "everywhere", spare=2),
+    Action("traces", "6", "Traces", "Traces: record, open, replay", "everywhere", spare=2),
     Action("engine", "7", "Engine", "Engine: log, versions, configured | resolved | executed", "everywhere", spare=2),
     Action(
         "mode", "m", "mode", "Mode: off, static, schedule, adaptive or advise", "everywhere",
@@ -234,6 +237,13 @@ _ALL: Final[tuple[Action, ...]] = (
         "deploy_map", "d", "deploy", "Deploy the map's schedule; refused while the map is stale", "map", spare=2,
         dangerous=True, needs=("station", "write", "policy", "engine", "no_rehearsal", "map", "map_schedule"),
     ),
+    Action("open_trace", "enter", "open", "Open the marked trace; leaving it comes back here", "traces", spare=1),
+    Action("record", "r", "record", "Record into a trace file from now on, with or without a console", "traces",
+           spare=1, needs=("station", "write", "no_recording")),
+    Action("end_recording", "b", "end recording", "End the recording and write its file", "traces", spare=1,
+           dangerous=True, needs=("station", "write", "recording")),
+    Action("next_place", "tab", "place", "To the traces of the next place: yours, here, samples", "traces", spare=6),
+    Action("traces_back", "escape", "back", "Back to Live", "traces", shown=False, display="esc"),
     Action(
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
@@ -265,6 +275,9 @@ _ALL: Final[tuple[Action, ...]] = (
            "export"),
     Action("other_export_field", "tab", "range", "From the path to the ranges, and back", "export"),
     Action("cancel_export", "escape", "cancel", "Export nothing", "export", display="esc"),
+    Action("start_recording", "enter", "next", "Record there; asks before a file is replaced", "record"),
+    Action("other_record_field", "tab", "next field", "Name, form, how long", "record"),
+    Action("cancel_recording", "escape", "cancel", "Record nothing", "record", display="esc"),
     Action("confirm", "y", "yes, do it", "Do it", "confirm"),
     Action("refuse", "escape,n", "no", "Change nothing", "confirm", display="esc"),
     Action("detach", "d", "detach", "Leave; the engine keeps serving", "leave"),

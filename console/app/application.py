@@ -27,7 +27,7 @@ from console.app.exporting.desk import ExportDesk
 from console.app.frame.copying import HINT, copied_words, copyable
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
-from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
 from console.app.notices.terminal import Form, notification
@@ -37,6 +37,7 @@ from console.app.rehearsal.desk import RehearsalDesk
 from console.app.replay.clock import Expected
 from console.app.replay.desk import Opening, ReplayDesk
 from console.app.replay.keys import ReplayKeys
+from console.app.traces.returning import Return
 from console.feed.client import Feed, FeedError, Silence, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
@@ -78,14 +79,20 @@ def _map_screen() -> Screen[None]:
     return MapScreen()
 
 
+def _traces_screen() -> Screen[None]:
+    from console.app.traces.screen import TracesScreen
+
+    return TracesScreen()
+
+
 def _engine_screen() -> Screen[None]:
     from console.app.engine.screen import EngineScreen
 
     return EngineScreen()
 
 
-class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
-    """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
+class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
+    """The Textual application. `run()` returns an `Ending`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
@@ -96,6 +103,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         "policy": _policy_screen,
         "alerts": _alerts_screen,
         "map": _map_screen,
+        "traces": _traces_screen,
         "engine": _engine_screen,
     }
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
@@ -113,6 +121,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         notify: NotifySettings = NotifySettings(),  # noqa: B008  # frozen
         actor: str = "operator",
         folder: Path | None = None,
+        back: bool = False,
+        returned: Return | None = None,
+        here: str | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`actor`: under what name the feed asks. `folder`: where exports are proposed; None: here."""
@@ -131,6 +142,11 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []
         """As the Live screen shows them."""
+        self.here = here
+        """The directory that the console was started in."""
+        self.returned = returned
+        """The trace that was opened from here before."""
+        self._left_by = Outcome.BACK if back else Outcome.DETACH
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
@@ -165,6 +181,13 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
             self.set_keymap(self.keymap)
         self.set_interval(TICK_SECONDS, self._tick)
         self.call_after_refresh(self._follow)  # the first paint waits for nothing
+        if self.returned is not None:
+            self._come_back(self.returned)
+
+    def _come_back(self, returned: Return) -> None:
+        self.switch_mode("traces")
+        if returned.why:
+            self.tell(f"It can't be shown: {clean(returned.why)}", severity="warning")
 
     # The feed
 
@@ -289,6 +312,10 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         if isinstance(screen, PolicyScreen):
             screen.go_to(ts)
 
+    def open_trace(self, path: str) -> None:
+        """End here and have the command that opened this console show a trace."""
+        self.exit(OpenTrace(Path(path)))
+
     # Talking to the operator and to the station
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
@@ -345,6 +372,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_map(self) -> None:
         self.switch_mode("map")
+
+    def action_traces(self) -> None:
+        self.switch_mode("traces")
 
     def action_engine(self) -> None:
         self.switch_mode("engine")
@@ -403,7 +433,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         from console.app.frame.dialogs import LeaveDialog
 
         if self.picture.replaying:  # nothing serves here that could be kept or stopped
-            self.exit(Outcome.DETACH)
+            self.exit(self._left_by)
             return
         self.push_screen(LeaveDialog(self.picture), self._left)
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
-from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
 from console.app.frame.terminal import NoTerminalError, require_terminal, watched
 from console.app.replay.desk import Opening
+from console.app.traces.returning import Return
 from console.feed.actor import own_actor
 from console.feed.client import FeedClient
 from console.notices.settings import NotifySettings
 
-__all__ = ["EndedError", "NoTerminalError", "OnDisconnect", "Opening", "Outcome", "run_console"]
+__all__ = [
+    "EndedError",
+    "Ending",
+    "NoTerminalError",
+    "OnDisconnect",
+    "OpenTrace",
+    "Opening",
+    "Outcome",
+    "Return",
+    "run_console",
+]
 
 
 def run_console(
@@ -26,12 +38,15 @@ def run_console(
     keymap: dict[str, str] | None = None,
     theme: str | None = None,
     notify: NotifySettings = NotifySettings(),  # noqa: B008  # frozen
-) -> Outcome:
+    back: bool = False,
+    returned: Return | None = None,
+) -> Ending:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
     Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
     `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`. `notify`: what comes
-    to the operator by itself.
+    to the operator by itself. `back`: a replay that is left gives `Outcome.BACK`. `returned`: from which trace this
+    console is come back to.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
@@ -49,6 +64,9 @@ def run_console(
         theme=theme,
         notify=notify,
         actor=actor,
+        back=back,
+        returned=returned,
+        here=_here(),
     )
     lost = False
 
@@ -58,7 +76,20 @@ def run_console(
         app.end(Outcome.LOST_TTY)
 
     with watched(on_hangup, lambda: app.end(Outcome.DETACH)):
-        outcome = app.run()
+        outcome = asyncio.run(_run(app, client))
     if lost:
         return Outcome.LOST_TTY
     return outcome if outcome is not None else Outcome.FAILED
+
+
+async def _run(app: SpecdeckApp, client: FeedClient) -> Ending | None:
+    async with client:  # another console may be opened in this process
+        return await app.run_async()
+
+
+def _here() -> str | None:
+    """The directory that the console was started in, None where it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None

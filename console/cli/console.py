@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from console.cli.launcher import Launcher
 from console.cli.options import station_options
@@ -11,6 +11,9 @@ from console.cli.outcomes import CHECK_FAILED, OK, BadInput, say
 from console.cli.station import running_station
 from console.statefile import RunningStation
 from engine.sockets import sockets
+
+if TYPE_CHECKING:
+    from console.app.main import Outcome
 
 SERVED_ELSEWHERE: Final = "the station ran under `specdeck serve`: whoever started that starts it again"
 
@@ -37,22 +40,9 @@ def reviver(station: RunningStation) -> Callable[[], str | None] | None:
 
 def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: bool = False) -> int:
     """Run the console until it is left, then do what was chosen. The exit code."""
-    from console.app.main import Outcome, run_console
-    from console.cli.settings.defaults import in_force
-    from console.cli.settings.notifying import notify_settings
+    from console.app.main import Outcome
 
-    settings = in_force()
-    places = sockets()
-    outcome = run_console(
-        places.feed,
-        places.snapshots,
-        read_only=read_only,
-        on_disconnect=revive,
-        theme=settings.theme,
-        keymap=settings.keys,
-        notify=notify_settings(settings),
-        intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
-    )
+    outcome = _shown(intent, revive, read_only)
     if outcome is Outcome.STOP:
         return stop_all()
     if outcome is Outcome.FAILED:
@@ -62,6 +52,36 @@ def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: boo
     if station is not None:
         say(f"still serving on {station.info.base_url}: come back with `specdeck attach`, end it with `specdeck stop`")
     return OK
+
+
+def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool) -> Outcome:
+    """The console, and between its showings the traces that are opened from it: the station goes on meanwhile."""
+    from console.app.main import Opening, OpenTrace, Outcome, Return, run_console
+    from console.cli.replay_console import play
+    from console.cli.settings.defaults import in_force
+    from console.cli.settings.notifying import notify_settings
+
+    settings = in_force()
+    places = sockets()
+    returned: Return | None = None
+    while True:
+        outcome = run_console(
+            places.feed,
+            places.snapshots,
+            read_only=read_only,
+            on_disconnect=revive,
+            theme=settings.theme,
+            keymap=settings.keys,
+            notify=notify_settings(settings),
+            intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
+            returned=returned,
+        )
+        if not isinstance(outcome, OpenTrace):
+            return outcome
+        played = play(outcome.path, Opening(), back=True)
+        if played.outcome not in (Outcome.BACK, Outcome.NOTHING):
+            return played.outcome  # the terminal went away, or somebody ended this process
+        returned = Return(str(played.path), played.why)
 
 
 def stop_all() -> int:

@@ -1,16 +1,26 @@
-"""`specdeck replay` on a terminal: the console on a replay process of its own."""
+"""The console on a replay process of its own: for `specdeck replay`, and for a trace that is opened from a console."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
-from console.app.main import Opening, Outcome, run_console
+from console.app.main import Opening, OpenTrace, Outcome, Return, run_console
 from console.app.replay.moment import Moment
 from console.cli.console import require_terminal
 from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child
 from console.cli.settings.defaults import in_force
 from console.cli.settings.notifying import notify_settings
+
+
+class Played(NamedTuple):
+    """How it was left. With `Outcome.NOTHING`: what the replay process said, and the exit code for it."""
+
+    outcome: Outcome
+    path: Path
+    why: str = ""
+    exit_code: int = OK
 
 
 def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_floor: float | None) -> int:
@@ -20,6 +30,36 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
         BadInput: there is no terminal.
     """
     require_terminal("`specdeck replay --headless` runs a trace to its end and reports without one")
+    played = play(trace, Opening(speed, at), speedup_floor)
+    if played.outcome is Outcome.NOTHING:
+        say(f"Error: {played.why}")
+        return played.exit_code
+    if played.outcome is Outcome.FAILED:
+        say("the console broke; nothing of the trace was changed")
+        return CHECK_FAILED
+    return OK
+
+
+def play(trace: Path, opening: Opening, speedup_floor: float | None = None, *, back: bool = False) -> Played:
+    """Show a trace, and in its place each that is opened from it, until one is left. One that can't be shown gives way
+    to the one that it was opened from. `back`: another console waits to be shown again."""
+    before: Path | None = None
+    returned: Return | None = None
+    while True:
+        played = _play_one(trace, opening, speedup_floor, back=back, returned=returned)
+        opening = Opening()
+        if isinstance(played, OpenTrace):
+            before, trace, returned = trace, played.path, None
+        elif played.outcome is Outcome.NOTHING and before is not None:
+            returned = Return(str(trace), played.why)
+            trace, before = before, None
+        else:
+            return played
+
+
+def _play_one(
+    trace: Path, opening: Opening, speedup_floor: float | None, *, back: bool, returned: Return | None
+) -> Played | OpenTrace:
     settings = in_force()
     with replay_child(trace, speedup_floor) as child:
         outcome = run_console(
@@ -30,12 +70,12 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
             theme=settings.theme,
             keymap=settings.keys,
             notify=notify_settings(settings),
-            opening=Opening(speed, at),
+            opening=opening,
+            back=back,
+            returned=returned,
         )
+        if isinstance(outcome, OpenTrace):
+            return outcome
         if outcome is Outcome.NOTHING:
-            say(f"Error: {child.last_words()}")
-            return child.exit_code
-    if outcome is Outcome.FAILED:
-        say("the console broke; nothing of the trace was changed")
-        return CHECK_FAILED
-    return OK
+            return Played(outcome, trace, child.last_words(), child.exit_code)
+    return Played(outcome, trace)

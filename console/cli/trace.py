@@ -7,6 +7,7 @@ from console.cli.lazy import Lazy, LazyGroup
 trace = LazyGroup(
     "trace",
     lazy={
+        "list": Lazy("console.cli.trace_list", "list_", "Which traces there are: recorded, in a folder, samples."),
         "info": Lazy("console.cli.trace_info", "info", "What a trace holds: engines, span, counts."),
         "record": Lazy("console.cli.trace_record", "record", "Record the running station from now on."),
         "convert": Lazy("console.cli.trace_convert", "convert", "Write a trace in another form."),

@@ -284,6 +284,30 @@ class RehearsalView(msgspec.Struct, frozen=True, kw_only=True):
     """The process to interrupt."""
 
 
+class RecordingView(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording of the station's. Nothing is written before its end: until then its rows are in the store."""
+
+    id: str
+    path: str
+    state: Literal["on", "writing", "written"]
+    actor: str
+    """Who began it."""
+    began: float
+    since: float
+    """From when on it holds what was recorded: where the judge had come to, at most half a minute before it began."""
+    seconds: float | None
+    """How long it was asked to be; None: until it is ended."""
+    until: float
+    """When it ends by itself."""
+    rows: int
+    """Sequence-steps."""
+    bytes: int
+    """Of the file; until it is written by what such rows take on average."""
+    ended: float | None = None
+    note: str = ""
+    """Why it could not be written (it then goes on), or what is odd about what was."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     v: int = FEED_VERSION
     station: str
@@ -322,6 +346,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The one that goes on, or the last one for a while after its end."""
     acts: list[ActView] = []
     """What was done within the last minute, oldest first: each console says what others did. Empty of a replay."""
+    recording: RecordingView | None = None
+    """The same of a recording into a trace file."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

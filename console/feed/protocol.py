@@ -35,6 +35,9 @@ Method = Literal[
     "export",
     "trace_state",
     "record_text",
+    "traces",
+    "recording_begin",
+    "recording_end",
     "stop",
     "processes",
     "replay_act",
@@ -52,7 +55,7 @@ CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
     "span", "side", "trace_state", "record_text", "bucket_detail", "fingerprint", "map_get", "map_put",
-    "rehearsal_start", "rehearsal_progress", "rehearsal_stop",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "traces", "recording_begin", "recording_end",
 )  # fmt: skip
 
 

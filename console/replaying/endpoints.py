@@ -26,6 +26,8 @@ from console.feed.protocol import (
     WhatIfParams,
 )
 from console.feed.server import Endpoint, FeedError
+from console.feed.traces import Traces, TracesParams
+from console.looking.looker import Looker
 from console.replaying import queries
 from console.replaying.acts import replay_act
 from console.replaying.player import Player
@@ -45,12 +47,12 @@ _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
 }
 _CHANGING: Final = (
     "policy_set", "policy_undo", "policy_confirm", "engine_restart", "alert_act", "drill_done", "map_put",
-    "rehearsal_start", "rehearsal_progress", "rehearsal_stop",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "recording_begin", "recording_end",
 )  # fmt: skip
 
 
 def endpoints(
-    player: Player, sockets: Sockets, moved: Callable[[], None], stop: Callable[[], None]
+    player: Player, sockets: Sockets, moved: Callable[[], None], stop: Callable[[], None], looker: Looker
 ) -> dict[str, Endpoint]:
     """`moved` is called when the clock stands elsewhere than the last picture showed."""
     found = {name: Endpoint(params, _reading(player, answer)) for name, (params, answer) in _READING.items()}
@@ -59,6 +61,7 @@ def endpoints(
         "hello": Endpoint(None, partial(_hello, player)),
         "snapshot": Endpoint(None, _reading(player, lambda player, _: player.take())),
         "replay_act": Endpoint(ReplayAct, partial(_act, player, moved)),
+        "traces": Endpoint(TracesParams, partial(_traces, looker)),
         "engine_log": Endpoint(None, _no_log),
         "processes": Endpoint(None, partial(_processes, player, sockets)),
         "stop": Endpoint(StopParams, partial(_stop, stop)),
@@ -76,7 +79,7 @@ def _reading(player: Player, answer: Callable[[Player, Any], Any]) -> Callable[[
 async def _hello(player: Player, _: None, actor: str) -> Hello:
     from importlib.metadata import version
 
-    able = [*_READING, "snapshot", "replay_act", "processes", "stop"]
+    able = [*_READING, "snapshot", "replay_act", "traces", "processes", "stop"]
     return Hello(station=player.id, specdeck=version("specdeck"), capabilities=able, source="replay")
 
 
@@ -84,6 +87,10 @@ async def _act(player: Player, moved: Callable[[], None], params: ReplayAct, act
     view = await asyncio.to_thread(replay_act, player, params)
     moved()
     return view
+
+
+async def _traces(looker: Looker, params: TracesParams, actor: str) -> Traces:
+    return await looker.traces(params)
 
 
 async def _refuse_change(player: Player, _: None, actor: str) -> None:

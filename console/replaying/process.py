@@ -12,6 +12,7 @@ import zmq.asyncio
 
 from console.feed.messages import Snapshot
 from console.feed.server import FeedServer
+from console.looking.looker import Looker
 from console.parent import when_parent_is_gone
 from console.replaying.endpoints import endpoints
 from console.replaying.opened import Opened, opened
@@ -63,13 +64,15 @@ class _Process:
         if first is None:
             return
         context = zmq.asyncio.Context()
-        feed = FeedServer(context, self._sockets, endpoints(player, self._sockets, self._moved.set, self.stop))
+        looker = Looker()
+        feed = FeedServer(context, self._sockets, endpoints(player, self._sockets, self._moved.set, self.stop, looker))
         serving = asyncio.create_task(feed.serve())
         try:
             await self._publish(feed, player, first)
             await feed.drain()
             await asyncio.sleep(FAREWELL_SECONDS)
         finally:
+            await looker.close()
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
             feed.close()

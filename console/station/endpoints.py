@@ -34,6 +34,7 @@ from console.feed.protocol import (
 )
 from console.feed.server import Endpoint, FeedError
 from console.feed.texts import TextsWanted
+from console.feed.traces import RecordingBegin, RecordingEnd, Traces, TracesParams
 from console.station import bucket_queries, queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
@@ -43,6 +44,7 @@ from console.station.policy_undo import policy_confirm, policy_history, policy_u
 from console.station.processes import processes
 from console.station.rehearsal_acts import rehearsal_progress, rehearsal_start, rehearsal_stop
 from console.station.text_recording import record_text
+from console.station.trace_recording import recording_begin, recording_end
 from engine.records import ControlRecord
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "export": (ExportParams, queries.export),
         "trace_state": (None, queries.trace_state),
         "record_text": (TextsWanted, record_text),
+        "traces": (TracesParams, traces),
+        "recording_begin": (RecordingBegin, recording_begin),
+        "recording_end": (RecordingEnd, recording_end),
         "alerts": (AlertsParams, queries.alerts),
         "alert_act": (AlertAct, alert_act),
         "stop": (StopParams, stop),
@@ -97,6 +102,10 @@ async def hello(station: Station, _: None, actor: str) -> Hello:
 
 async def snapshot(station: Station, _: None, actor: str) -> Snapshot:
     return station.snapshot()
+
+
+async def traces(station: Station, params: TracesParams, actor: str) -> Traces:
+    return await station.looker.traces(params)
 
 
 async def engine_restart(station: Station, params: RestartParams, actor: str) -> None:

@@ -23,13 +23,20 @@ from console.station.snapshot import (
     observed_view,
     store_view,
 )
+from console.station.trace_recording import TraceRecording
 
 
 class Pictures:
     """Of a station with `control`, or of one that only observes through a `scraper`."""
 
     def __init__(
-        self, station: str, recorder: Recorder, events: EventLog, control: Control | None, scraper: Scraper | None
+        self,
+        station: str,
+        recorder: Recorder,
+        events: EventLog,
+        control: Control | None,
+        scraper: Scraper | None,
+        recording: TraceRecording,
     ) -> None:
         self.started = time.time()
         self._station = station
@@ -37,6 +44,7 @@ class Pictures:
         self._events = events
         self._control = control
         self._scraper = scraper
+        self._recording = recording
         self._views = BucketViews()
         self._alerts = AlertBoard()
         self._facts = Facts()
@@ -81,6 +89,7 @@ class Pictures:
             map=control.maps.view(control.serving_record()) if control is not None else None,
             rehearsal=control.rehearsals.view() if control is not None else None,
             acts=self._acts.views(now),
+            recording=self._recording.view(),
         )
 
     def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:
@@ -108,6 +117,7 @@ class Pictures:
         known = self._control.roster.engines if self._control is not None else {}
         told = views if self._scraper is None else []
         found = self._facts.conditions(told, known, gateway, loss, self._recorder.error, now)
+        found += self._recording.conditions()
         if self._control is not None:
             found += self._control.texts.conditions()
         return found if self._scraper is None else [*found, *self._scraper.conditions(now)]

@@ -14,6 +14,7 @@ import zmq.asyncio
 
 from console.feed.messages import Snapshot
 from console.feed.server import FeedServer
+from console.looking.looker import Looker
 from console.statefile import StationInfo, state_path, write_station
 from console.station.control import Control, Work
 from console.station.endpoints import endpoints
@@ -26,6 +27,7 @@ from console.station.recorder import Recorder
 from console.station.scrape_address import read_address, scrape_seconds
 from console.station.scraper import Scraper
 from console.station.snapshot import SNAPSHOT_SECONDS
+from console.station.trace_recording import TraceRecording
 from console.station.webhook import Webhook
 from console.station.webhook_address import read_webhook
 from engine.sockets import Sockets
@@ -53,7 +55,9 @@ class Station:
             self._scraper = Scraper(read_address(options.scrape), recorder.put, self.tell, scrape_seconds())
         self._feed = FeedServer(self._context, sockets, endpoints(self))
         self._metrics = MetricsServer(options.metrics_port, lambda: self._picture)
-        self._pictures = Pictures(self.id, recorder, events, self.control, self._scraper)
+        self.recording = TraceRecording(recorder, self.tell)
+        self.looker = Looker()
+        self._pictures = Pictures(self.id, recorder, events, self.control, self._scraper, self.recording)
         self._picture: Snapshot | None = None
         self._notifying = self._webhook()
         self._stopping = asyncio.Event()
@@ -88,7 +92,7 @@ class Station:
         await self._end(tasks)
 
     def _work(self) -> list[Work]:
-        work: list[Work] = [self._feed.serve, self._publish_snapshots]
+        work: list[Work] = [self._feed.serve, self._publish_snapshots, self.recording.run]
         if self.control is not None:
             work += self.control.work()
         if self._scraper is not None:
@@ -126,6 +130,8 @@ class Station:
     async def _end(self, tasks: dict[Work, asyncio.Task[None]]) -> None:
         if self.control is not None:
             await self.control.rehearsals.end()  # while the feed still answers: it gives the policy back by itself
+        await self.recording.stop()
+        await self.looker.close()
         await self._feed.drain()
         if self.control is not None:
             for work in self.control.supervising():

@@ -69,9 +69,8 @@ def _checked(path: Path, file: parquet.ParquetFile) -> list[str]:
     """
     metadata = file.metadata.metadata or {}
     if FORMAT_KEY not in metadata:
-        raise TraceError(
-            path, None, f"a Parquet file, but no trace of specdeck's: no {FORMAT_KEY.decode()} in its metadata"
-        )
+        what = f"a Parquet file, but no trace of specdeck's: no {FORMAT_KEY.decode()} in its metadata"
+        raise TraceError(path, None, what, foreign=True)
     version = metadata[FORMAT_KEY].decode("ascii", "replace")
     if not version.isdecimal() or int(version) > FORMAT:
         raise TraceError(path, None, f"compact trace of form {version}; this specdeck reads up to {FORMAT}")

@@ -54,7 +54,7 @@ def _bundled(file: BinaryIO, path: Path) -> Iterator[bytes]:
     try:
         with zipfile.ZipFile(file) as archive:
             if BUNDLED_TRACE not in archive.namelist():
-                raise TraceError(path, None, f"a ZIP without {BUNDLED_TRACE}: {_what_then(archive)}")
+                raise TraceError(path, None, f"a ZIP without {BUNDLED_TRACE}: {_what_then(archive)}", foreign=True)
             with archive.open(BUNDLED_TRACE) as member:
                 yield from _decompressed(member, path)
     except _BROKEN_ZIP as error:

@@ -74,7 +74,7 @@ def _introduced(path: Path, entries: Iterator[Entry]) -> Iterator[Entry]:
         if isinstance(what, EngineRecord):
             yield from entries
             return
-    raise TraceError(path, None, "no engine record in it: this is no trace")
+    raise TraceError(path, None, "no engine record in it: this is no trace", foreign=True)
 
 
 def _alone(entries: Iterator[Entry]) -> Iterator[Record]:

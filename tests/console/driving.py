@@ -14,6 +14,7 @@ from console.app.bucket.screen import BucketScreen
 from console.app.live.screen import LiveScreen
 from console.app.map.screen import MapScreen
 from console.app.policy.screen import PolicyScreen
+from console.app.traces.screen import TracesScreen
 from console.feed.client import Update
 from tests.console import scenes
 from tests.console.memory_feed import MemoryFeed
@@ -52,6 +53,8 @@ def _all_drawn(app: SpecdeckApp) -> bool:
         return True
     if isinstance(screen, PolicyScreen | AlertsScreen):
         return screen.has_history
+    if isinstance(screen, TracesScreen):
+        return screen.answered
     if isinstance(screen, MapScreen):
         return screen.answered or app.picture.replaying
     if isinstance(screen, BucketScreen):

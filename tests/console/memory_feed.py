@@ -10,10 +10,11 @@ import msgspec
 
 from console.feed.client import FeedError, Silence, Update
 from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
+from console.feed.traces import Traces
 from engine.records import PolicyMode
 from store.judge.reports import AlertHistory, AlertReport
 from store.operating_map.records import OperatingMap
-from tests.console import scenes
+from tests.console import scenes, trace_scenes
 
 Result = TypeVar("Result")
 
@@ -37,6 +38,8 @@ class MemoryFeed:
         self.refusal: FeedError | None = None
         self.map: OperatingMap | None = None
         self.no_map: FeedError | None = None
+        self.traces: Traces = trace_scenes.found()
+        self.no_traces: FeedError | None = None
         self.few = False
         """A bucket has just begun."""
         self.thinking = asyncio.Event()
@@ -91,6 +94,10 @@ class MemoryFeed:
             if self.no_map is not None:
                 raise self.no_map
             answer = MapAnswer(map=self.map)
+        elif method == "traces":
+            if self.no_traces is not None:
+                raise self.no_traces
+            answer = self.traces
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":

@@ -15,10 +15,10 @@ from console.app.drawing.pick_list import PickList
 from console.app.live.table import BucketTable
 from console.app.rehearsal import desk as rehearsal_desk
 from console.feed.messages import Snapshot
-from tests.console import map_scenes, scenes
+from tests.console import map_scenes, scenes, trace_scenes
 from tests.console.driving import NARROW, running, settled, until
 
-BASE: tuple[Context, ...] = ("live", "bucket", "policy", "alerts", "map", "engine")
+BASE: tuple[Context, ...] = ("live", "bucket", "policy", "alerts", "map", "traces", "engine")
 FORBIDDEN = {"ctrl+s", "ctrl+a", "ctrl+b", "ctrl+j"}
 
 WAY_THERE: dict[Context, tuple[str, ...]] = {
@@ -28,11 +28,13 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "policy": ("3",),
     "alerts": ("4",),
     "map": ("5",),
+    "traces": ("6",),
     "engine": ("7",),
     "choose": ("m", "up"),
     "edit": ("3", "e"),
     "rehearse": ("5", "r"),
     "export": ("x",),
+    "record": ("6", "r"),
     "confirm": ("m", "up", "enter"),
     "leave": ("q",),
     "go": ("g",),
@@ -108,6 +110,8 @@ async def test_every_key_does_something(action: Action, monkeypatch: pytest.Monk
     if action.context in WITH_A_MAP:
         monkeypatch.setattr(rehearsal_desk, "built_in_plans", lambda: map_scenes.PLANS)
         scene = map_scenes.rehearsing() if action.id == "stop_rehearsal" else map_scenes.mapped()
+    if action.id == "end_recording":
+        scene = scenes.live(recording=trace_scenes.recording())
     for key in keys_of(action):
         await does_something(key, (*WAY_THERE[action.context], *BEFORE.get(action.id, ())), scene)
 

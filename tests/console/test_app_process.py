@@ -36,6 +36,7 @@ import console.app.policy.screen, console.app.policy.schedule_dialog, engine.pol
 import console.app.replay.go_dialog, console.app.replay.what_if_dialog
 import console.app.map.screen, console.app.map.explanation, console.app.rehearsal.dialog
 import console.app.commands.page, console.app.exporting.dialog
+import console.app.traces.screen, console.app.traces.desk, console.app.traces.record_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

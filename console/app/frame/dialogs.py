@@ -151,6 +151,9 @@ def leave_lines(picture: Picture, width: int) -> list[Line]:
     not_ours = [clean(engine.engine) for engine in picture.engines if not engine.owned]
     cut = f" {running} requests under way are cut off." if running else ""
     keeps = f" Engine {', '.join(not_ours)} was not started by specdeck and stays." if not_ours else ""
+    recording = picture.snapshot.recording if picture.snapshot is not None else None
+    on = recording is not None and recording.state != "written"
+    later = " The recording is taken up, and can be written, once a station runs on this store again." if on else ""
     lines: list[Line] = [(("d", "key"), ("  detach", "bright"))]
     lines += [
         ((f"   {text}", "dim"),)
@@ -163,7 +166,8 @@ def leave_lines(picture: Picture, width: int) -> list[Line]:
     if why is None:
         lines.append((("s", "key"), ("  stop everything", "bright")))
         lines += [
-            ((f"   {text}", "dim"),) for text in wrap(f"Ends station, gateway and engine.{cut}{keeps}", width - 3)
+            ((f"   {text}", "dim"),)
+            for text in wrap(f"Ends station, gateway and engine.{cut}{keeps}{later}", width - 3)
         ]
         lines.append(EMPTY)
     lines.append(((key_name(ACTIONS["stay"]), "key"), ("  stay", "bright")))

@@ -11,7 +11,7 @@ from console.app.rehearsal.words import goes_on
 
 Need = Literal[
     "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed",
-    "map", "map_schedule", "rehearsal", "no_rehearsal", "files",
+    "map", "map_schedule", "rehearsal", "no_rehearsal", "files", "recording", "no_recording",
 ]  # fmt: skip
 
 
@@ -95,6 +95,19 @@ def _needs_files(picture: Picture) -> str | None:
     return "this console is read-only, and that writes a file; `specdeck export` does it from a shell"
 
 
+def _needs_recording(picture: Picture) -> str | None:
+    view = picture.snapshot.recording if picture.snapshot is not None else None
+    if view is not None and view.state == "writing":
+        return "the recording is being written"
+    return None if view is not None and view.state == "on" else "no recording goes on; r begins one"
+
+
+def _needs_no_recording(picture: Picture) -> str | None:
+    view = picture.snapshot.recording if picture.snapshot is not None else None
+    on = view is not None and view.state != "written"
+    return "a recording goes on already; b ends it and writes its file" if on else None
+
+
 CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "station": _needs_station,
     "live": _needs_live,
@@ -111,5 +124,7 @@ CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "rehearsal": _needs_rehearsal,
     "no_rehearsal": _needs_no_rehearsal,
     "files": _needs_files,
+    "recording": _needs_recording,
+    "no_recording": _needs_no_recording,
 }
 """Each says why not, with the remedy; None where the need is met."""

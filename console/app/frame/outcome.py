@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Literal
 
 Intent = Literal["run", "demo", "attach", "replay"]
@@ -13,7 +15,8 @@ class Outcome(Enum):
     """`DETACH`: leave everything serving. `STOP`: end station, gateway and engine. `LOST_TTY`: the terminal went away.
 
     `NOTHING`: there never was a picture, and none would have come; whoever opened the console says why. `FAILED`: the
-    console itself broke (its traceback is on stderr); everything keeps serving.
+    console itself broke (its traceback is on stderr); everything keeps serving. `BACK`: left a replay that another
+    console opened, which is to be shown again.
     """
 
     DETACH = "detach"
@@ -21,6 +24,17 @@ class Outcome(Enum):
     LOST_TTY = "lost_tty"
     NOTHING = "nothing"
     FAILED = "failed"
+    BACK = "back"
+
+
+@dataclass(frozen=True)
+class OpenTrace:
+    """A trace is to be replayed; when that is left, the console that it was opened from is to be shown again."""
+
+    path: Path
+
+
+Ending = Outcome | OpenTrace
 
 
 class EndedError(Exception):

@@ -12,6 +12,7 @@ from console.app.live.columns import slower
 from console.app.picture import Picture, pending_policy
 from console.app.rehearsal.words import rehearsal_part
 from console.app.replay.clock import speed_text
+from console.app.traces.words import recording_part
 from console.feed.messages import AlertView, EngineView, Snapshot
 
 SEVERITY: Final[dict[str, tuple[str, Role]]] = {
@@ -41,6 +42,7 @@ def status_line(picture: Picture, width: int) -> Line:
         Part(_mode(snapshot), 1),
         Part(_executed(picture), 1),
         rehearsal_part(snapshot.rehearsal),
+        recording_part(snapshot.recording, picture.now),
         Part((("run ", "dim"), (numbers.plain(snapshot.running), "text")), 3),
         Part((("wait ", "dim"), (numbers.plain(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
         Part((*_rate(snapshot), (" tok/s", "dim")), 2),
