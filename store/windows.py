@@ -199,10 +199,10 @@ class LiveWindows:
         for number, (_, key) in enumerate(sorted(due, key=itemgetter(0))):
             group, spent = self._groups[key], time.perf_counter() - began
             new = group.last_shown(fixed) is None
-            if patience is not None and new and spent > patience:
-                return False
             if number >= RENEWED_AT_LEAST and not new and spent > self._renew_seconds:
                 return True
+            if number >= RENEWED_AT_LEAST and new and patience is not None and spent > patience:
+                return False
             group.bring_to(now)
             chosen = group.choose(now)
             place = chosen if fixed is None else fixed

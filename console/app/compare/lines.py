@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from console.app.compare.asking import Answer, Pair
@@ -59,13 +59,12 @@ def refused_lines(question: Question, message: str, width: int) -> list[Line]:
 
 
 def _halves(question: Question, width: int) -> list[Line]:
-    if question.kind == "versions":
-        return [*_half("A", question.a, width, "other versions, "), *_half("B", question.b, width)]
-    return [*_half("A", question.a, width), *_half("B", question.b, width)]
+    other, now = "other versions, " if question.kind == "versions" else "", question.b.end
+    return [*_half("A", question.a, now, width, other), *_half("B", question.b, now, width)]
 
 
-def _half(letter: str, half: Half, width: int, other: str = "") -> list[Line]:
-    stretch = f"{_moment(half.start, half.end)} – {_moment(half.end, half.end)}"
+def _half(letter: str, half: Half, now: float, width: int, other: str = "") -> list[Line]:
+    stretch = f"{_moment(half.start, now)} – {_moment(half.end, now)}"
     name = f"{other}{bucket_name(half.key)}"
     if len(name) + len(half.words) + len(stretch) + 7 <= width:
         return [((f"{letter}  ", "key"), (name, "bright"), (f"  {half.words}", "text"), (f"  {stretch}", "dim"))]
@@ -75,9 +74,9 @@ def _half(letter: str, half: Half, width: int, other: str = "") -> list[Line]:
     ]
 
 
-def _moment(ts: float, end: float) -> str:
-    """The time of day; with the date where the stretch is of another day or days long."""
-    return numbers.clock(ts) if numbers.day(ts) == numbers.day(end) else f"{numbers.day(ts)} {numbers.minutes(ts)}"
+def _moment(ts: float, now: float) -> str:
+    """The time of day; of another day with the date."""
+    return numbers.clock(ts) if numbers.day(ts) == numbers.day(now) else f"{numbers.day(ts)} {numbers.minutes(ts)}"
 
 
 def _pair(pair: Pair, width: int) -> list[Line]:
@@ -85,7 +84,7 @@ def _pair(pair: Pair, width: int) -> list[Line]:
     lines: list[Line] = []
     for text, role in verdict(found):
         lines += _wrapped(text, width, role)
-    lines += [EMPTY, _row("", "A", "B", "B − A", "dim", sides="dim")]
+    lines += [EMPTY, _row("", ("A", "B"), "B − A", "dim")]
     return [*lines, *_rows(found)]
 
 
@@ -129,50 +128,43 @@ def _apart(what: str, one: Difference, times: float, unit: str) -> str:
 
 
 def _rows(found: BucketComparison) -> Iterator[Line]:
-    a, b = found.a, found.b
-    told = "acceptance" in found.tells
-    if found.k_differs:
-        alpha: tuple[str, Role] = ("K differed", "warn")
-    else:
-        alpha = _difference(found.alpha, told)
-    yield _row("acceptance α", _alpha(a), _alpha(b), *alpha)
-    deep = found.at_depth
+    deep, told = found.at_depth, "acceptance" in found.tells
+    alpha: tuple[str, Role] = ("K differed", "warn") if found.k_differs else _difference(found.alpha, told)
+    yield _row("acceptance α", _both(found, _alpha), *alpha)
     if deep is not None:
         few = ", few" if deep.few else ""
-        yield _row(
-            f"  at depth {deep.depth}{few}", _estimate(deep.acceptance.a), _estimate(deep.acceptance.b),
-            *_difference(deep.acceptance, told and found.k_differs),
-        )  # fmt: skip
-    yield _row("speedup", _speedup(a), _speedup(b), *_difference(found.speedup, "speedup" in found.tells))
-    yield _row(
-        "waste", *(numbers.fraction(side.waste_ratio if side else None) for side in (a, b)),
-        _signed(found.waste_ratio, 2),
-    )  # fmt: skip
-    yield _row(
-        "tokens/s", *(numbers.rate(side.tokens_per_second if side else None) for side in (a, b)),
-        _signed(found.tokens_per_second, 1),
-    )  # fmt: skip
-    yield _row("n sequences", *(_count(side.sequences if side else None) for side in (a, b)))
-    yield _row("draft steps", *(_count(side.steps if side else None) for side in (a, b)))
-    yield _row("rows at each K", *(_mix(side.k_histogram if side else {}) for side in (a, b)))
+        sides = _estimate(deep.acceptance.a), _estimate(deep.acceptance.b)
+        yield _row(f"  at depth {deep.depth}{few}", sides, *_difference(deep.acceptance, told and found.k_differs))
+    yield _row("speedup", _both(found, _speedup), *_difference(found.speedup, "speedup" in found.tells))
+    yield _row("waste", _both(found, lambda side: numbers.fraction(side.waste_ratio)), _signed(found.waste_ratio, 2))
+    rates = _both(found, lambda side: numbers.rate(side.tokens_per_second))
+    yield _row("tokens/s", rates, _signed(found.tokens_per_second, 1))
+    yield _row("n sequences", _both(found, lambda side: _count(side.sequences)))
+    yield _row("draft steps", _both(found, lambda side: _count(side.steps)))
+    yield _row("rows at each K", _both(found, lambda side: _mix(side.k_histogram)))
 
 
-def _row(
-    label: str, a: str, b: str, difference: str = "", difference_role: Role = "text", *, role: Role = "text"
-) -> Line:
+def _both(found: BucketComparison, shown: Callable[[Figures], str]) -> tuple[str, str]:
+    a, b = (numbers.ABSENT if side is None else shown(side) for side in (found.a, found.b))
+    return a, b
+
+
+def _row(label: str, sides: tuple[str, str], difference: str = "", role: Role = "text") -> Line:
+    """`role`: of the difference."""
+    of_sides: Role = "text" if label else "dim"
     return (
-        (left(label, _LABEL), "dim"), (right(a, _CELL), role), (right(b, _CELL), role),
-        (right(difference, _CELL + 2), role if role == "dim" else difference_role),
+        (left(label, _LABEL), "dim"), (right(sides[0], _CELL), of_sides), (right(sides[1], _CELL), of_sides),
+        (right(difference, _CELL + 2), role),
     )  # fmt: skip
 
 
-def _alpha(side: Figures | None) -> str:
-    return numbers.ABSENT if side is None else _with_half(side.alpha, side.alpha_low, side.alpha_high)
+def _alpha(side: Figures) -> str:
+    return _with_half(side.alpha, side.alpha_low, side.alpha_high)
 
 
-def _speedup(side: Figures | None) -> str:
-    if side is None or side.speedup is None:
-        return "calibrating" if side is not None and side.speedup_state == "calibrating" else numbers.ABSENT
+def _speedup(side: Figures) -> str:
+    if side.speedup is None:
+        return "calibrating" if side.speedup_state == "calibrating" else numbers.ABSENT
     return _with_half(side.speedup, side.speedup_low, side.speedup_high, two=True)
 
 
@@ -196,11 +188,11 @@ def _difference(one: Difference | None, told: bool) -> tuple[str, Role]:
 
 
 def _signed(value: float | None, digits: int) -> str:
-    """With its sign, and a fraction without its leading zero, as `numbers.fraction`."""
+    """With its sign; in two digits, as `numbers.fraction`, without a leading zero."""
     if value is None:
         return numbers.ABSENT
     size = f"{abs(value):.{digits}f}"
-    return f"{'−' if value < 0 else '+'}{size.removeprefix('0')}"
+    return f"{'−' if value < 0 else '+'}{size.removeprefix('0') if digits == 2 else size}"
 
 
 def _count(value: int | None) -> str:

@@ -82,8 +82,8 @@ def alert_line(picture: Picture, width: int) -> Line:
         return between(_alert(told), more, width)
     if picture.paused_since is not None:
         came = news_words(picture.news) or "nothing new"
-        held = f" The picture is held since {numbers.clock(picture.paused_since)}, recording goes on: {came} since."
-        return cut(((f"{held} p shows the newest.", "dim"),), width)
+        held = f" Held since {numbers.clock(picture.paused_since)}: {came}. p shows the newest."
+        return cut(((held, "dim"),), width)
     if picture.snapshot is not None and picture.snapshot.events:
         event = picture.snapshot.events[-1]
         return cut(((f" {numbers.clock(event.ts)}  ", "faint"), (clean(event.text), "dim")), width)

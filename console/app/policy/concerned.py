@@ -7,12 +7,11 @@ from store.figures import BucketKey
 
 
 def bucket_of(picture: Picture, workload: str | None, last: BucketKey | None) -> BucketKey | None:
-    """Of a workload the bucket that emits most. Of what concerns all (None) the one that was looked at `last`, else
-    also the one that emits most. None: there is none."""
+    """Of a workload, or of all (None): the bucket that was looked at `last` if it is one of them, else the one that
+    emits most. None: there is none."""
     buckets = picture.snapshot.buckets if picture.snapshot is not None else []
     mine = [bucket for bucket in buckets if workload is None or bucket.key.workload == workload]
-    keys = [bucket.key for bucket in mine]
-    if last in keys and (workload is None or len(keys) == 1):
+    if any(bucket.key == last for bucket in mine):
         return last
     best = max(mine, key=lambda bucket: bucket.figures.emitted or 0, default=None)
     return None if best is None else best.key
