@@ -16,7 +16,7 @@ from store.places import Places
 from store.recent import SERVED, finest_stretch, int_columns, with_longer_cells
 from store.rollup import JOINT_KEYS, LOAD_KEYS
 from store.segments import Stretch
-from store.window_group import SPANS
+from store.window_spans import SPANS
 
 _LOAD_NAMES: Final = (
     "batch_band", "context_band", "rows", "emitted", "duration_us", "emitted_batch", "emitted_context", "prefill",

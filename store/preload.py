@@ -39,7 +39,7 @@ from store.series import KEPT_SECONDS
 from store.sql import only_row
 from store.step_models import step_models
 from store.stored import Stored
-from store.window_group import SPANS
+from store.window_spans import SPANS
 from store.windows import LiveWindows
 
 Nested = dict[tuple[int, int], dict[int, list[int]]]

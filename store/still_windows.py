@@ -30,28 +30,23 @@ from store.sql import only_row
 from store.step_models import realised
 from store.stored import Stored
 from store.token_rate import RATE_SECONDS, TokenRate
-from store.window_group import ENOUGH_SEQUENCES, SPANS
+from store.window_group import ENOUGH_SEQUENCES
+from store.window_spans import SPANS, place_of
 
 _SPARK_SECONDS: Final = SPARK_POINTS * SPARK_CELLS * CELL_SECONDS
 
 
 class StillWindows:
-    """As `LiveWindows`, but of the moment `now` (Unix seconds) alone, which its readers name again.
-
-    Args:
-        fixed: label of a window that the operator fixed; None: each bucket shows the smallest that holds enough.
-    """
+    """As `LiveWindows`, but of the moment `now` (Unix seconds) alone, which its readers name again."""
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         now: float,
         models: Mapping[Runner, StepModel],
-        fixed: str | None = None,
     ) -> None:
         self._connection = connection
         self._now = now
-        self._fixed = fixed
         self._models = models
         self._names = dict(Stored(connection).buckets())
         self._counts = NestedCounts(connection, now)
@@ -77,23 +72,23 @@ class StillWindows:
         """Hold rows against these step times from now on."""
         self._models = models
 
-    def buckets(self, now: float) -> list[BucketWindow]:
+    def buckets(self, now: float, window: float | None = None) -> list[BucketWindow]:
         """The buckets that were seen in the last six hours, in the order of their keys."""
         members: dict[BucketKey, list[int]] = {}
         for number in self._seen:
             members.setdefault(BucketKey(*self._names[number][1:]), []).append(number)
         return [
-            self._bucket(key, np.array(members[key], dtype=np.int64))
+            self._bucket(key, np.array(members[key], dtype=np.int64), window)
             for key in sorted(members, key=_order)
             if max(self._seen[number] for number in members[key]) >= now - KEPT_SECONDS
         ]
 
-    def total(self, now: float) -> Figures | None:
+    def total(self, now: float, window: float | None = None) -> Figures | None:
         """All buckets pooled; None while there is nothing in six hours."""
         everything = self._counts.buckets
         if not len(everything):
             return None
-        return self._figures(BucketKey(None, None, None, None), everything, self._place(everything))
+        return self._figures(BucketKey(None, None, None, None), everything, self._place(everything, window))
 
     def series(self, key: BucketKey | None, seconds: float, points_wanted: int, now: float) -> list[SeriesPoint]:
         """The last `seconds` of a bucket (None: all pooled) in about `points_wanted` points of whole 10-s cells."""
@@ -129,8 +124,8 @@ class StillWindows:
         sparks = {number: list(zip(cells.tolist(), sums, strict=True)) for number, cells, sums in recent}
         return seen, sparks
 
-    def _bucket(self, key: BucketKey, members: Ints) -> BucketWindow:
-        place = self._place(members)
+    def _bucket(self, key: BucketKey, members: Ints, window: float | None) -> BucketWindow:
+        place = self._place(members, window)
         ring = Ring()
         for number in members.tolist():
             for cell, sums in self._sparks.get(number, ()):
@@ -138,11 +133,11 @@ class StillWindows:
         seen = max(self._seen[number] for number in members.tolist())
         return bucket_window(key, self._figures(key, members, place), SPANS[place][2], ring, seen, self._now)
 
-    def _place(self, members: Ints) -> int:
-        """As `window_group.Group` chooses that was never shown before."""
-        labels = [label for *_, label in SPANS]
-        if self._fixed in labels:
-            return labels.index(self._fixed)
+    def _place(self, members: Ints, window: float | None) -> int:
+        """Number of the fixed window, else as `window_group.Group` chooses that was never shown before."""
+        place = place_of(window)
+        if place is not None:
+            return place
         held = self._counts.many_sequences(members)
         enough = min(ENOUGH_SEQUENCES, held[-1])
         return next(place for place, sequences in enumerate(held) if sequences >= enough)

@@ -33,7 +33,8 @@ from store.rowbatch import RowBatch
 from store.series import KEPT_SECONDS, Ring, points, range_of
 from store.step_models import realised
 from store.token_rate import RATE_SECONDS, TokenRate
-from store.window_group import SPANS, Group
+from store.window_group import Group
+from store.window_spans import SPANS, place_of
 
 RENEW_SECONDS: Final = 0.003
 """A picture spends about so long on bringing buckets up to date, …"""
@@ -44,13 +45,13 @@ RENEWED_AT_LEAST: Final = 4
 class LiveWindows:
     """Kept up by an `Ingest`; read 4 times a second.
 
+    What is read of buckets takes `window`: seconds of one that the operator fixed; None lets each choose its own.
+
     Args:
-        fixed: label of a window that the operator fixed, e.g. `1 h`; None lets each bucket choose its own.
         renew_seconds: how long a picture may spend on bringing buckets up to date.
     """
 
-    def __init__(self, fixed: str | None = None, renew_seconds: float = RENEW_SECONDS) -> None:
-        self.fixed = fixed
+    def __init__(self, renew_seconds: float = RENEW_SECONDS) -> None:
         self._renew_seconds = renew_seconds
         self._groups: dict[BucketKey, Group] = {}
         self._ordered: list[BucketKey] = []
@@ -61,6 +62,8 @@ class LiveWindows:
         self._rate = TokenRate()
         self._recorded_from: float | None = None
         self._models: Mapping[Runner, StepModel] = {}
+        self._asked: dict[int, float] = {}
+        """When each window was last asked for by its number."""
 
     # Kept up by the ingest
 
@@ -102,7 +105,8 @@ class LiveWindows:
         """Hold rows against these step times from now on."""
         self._models = models
         for group in (*self._groups.values(), self._pool):
-            group.cached, group.changed = None, True
+            group.cached.clear()
+            group.changes += 1
 
     def outage(self, engine: str, since: float, until: float) -> None:
         """Nothing is known of this stretch of an engine."""
@@ -110,7 +114,7 @@ class LiveWindows:
         known.append((since, until))
         self._outages[engine] = [interval for interval in known if interval[1] > until - KEPT_SECONDS]
         for group in self._groups.values():
-            group.changed = True
+            group.changes += 1
 
     def recorded_since(self, ts: float) -> None:
         """There are records from `ts` on, or from earlier."""
@@ -154,37 +158,66 @@ class LiveWindows:
 
     # Read by whoever shows it
 
-    def buckets(self, now: float) -> list[BucketWindow]:
+    def buckets(self, now: float, window: float | None = None) -> list[BucketWindow]:
         """The buckets that were seen in the last six hours, in the order of their keys."""
+        self.keep_up(now, window)
+        fixed = place_of(window)
+        found = (self._groups[key].last_shown(fixed) for key in self._ordered)
+        return [shown.view for shown in found if shown is not None]
+
+    def keep_up(self, now: float, window: float | None, patience: float | None = None) -> bool:
+        """Bring what `buckets` shows up to date; whether each bucket has something to show.
+
+        Args:
+            patience: seconds after which it is enough, though some were never shown so far: whoever gives it calls
+                again until all are, and lets others at the windows meanwhile.
+        """
         gone = [key for key, group in self._groups.items() if group.last_seen < now - KEPT_SECONDS]
         for key in gone:
             del self._groups[key]
         if gone or len(self._ordered) != len(self._groups):
             self._ordered = sorted(self._groups, key=_order)
-        self._renew(now)
-        return [view for key in self._ordered if (view := self._groups[key].view) is not None]
+        fixed = place_of(window)
+        if fixed is not None:
+            asked = self._asked.get(fixed)
+            if asked is None or not 0 <= now - asked < CELL_SECONDS:
+                for group in self._groups.values():
+                    group.forget(fixed)
+            self._asked[fixed] = now
+        return self._renew(now, fixed, patience)
 
-    def _renew(self, now: float) -> None:
+    def _renew(self, now: float, fixed: int | None, patience: float | None) -> bool:
         """Bring what is shown up to date: all of it where buckets are few, else the oldest first and no longer than
         the time for it, so that a picture never waits for hundreds of buckets; the next one goes on."""
-        due = [(group.viewed_at, key) for key, group in self._groups.items() if group.is_due(now)]
-        deadline = time.perf_counter() + self._renew_seconds
+        due = [
+            (0.0 if last is None else last.at, key)
+            for key, group in self._groups.items()
+            if group.is_due(now, fixed)
+            for last in (group.last_shown(fixed),)
+        ]
+        began = time.perf_counter()
         for number, (_, key) in enumerate(sorted(due, key=itemgetter(0))):
-            group = self._groups[key]
-            if number >= RENEWED_AT_LEAST and group.view is not None and time.perf_counter() > deadline:
-                return
+            group, spent = self._groups[key], time.perf_counter() - began
+            new = group.last_shown(fixed) is None
+            if number >= RENEWED_AT_LEAST and not new and spent > self._renew_seconds:
+                return True
+            if number >= RENEWED_AT_LEAST and new and patience is not None and spent > patience:
+                return False
             group.bring_to(now)
-            place = self._place(group)
+            chosen = group.choose(now)
+            place = chosen if fixed is None else fixed
             found = self._figures(group, place, now, key)
-            group.view = bucket_window(key, found, SPANS[place][2], group.ring, group.last_seen, now)
-            group.viewed_at, group.changed = now, False
+            group.show(place, bucket_window(key, found, SPANS[place][2], group.ring, group.last_seen, now), now)
+        return True
 
-    def total(self, now: float) -> Figures | None:
+    def total(self, now: float, window: float | None = None) -> Figures | None:
         """All buckets pooled; None while there is nothing in six hours."""
         self._pool.bring_to(now)
         if not self._pool.windows[-1].total:
             return None
-        return self._figures(self._pool, self._place(self._pool), now, BucketKey(None, None, None, None))
+        fixed = place_of(window)
+        place = self._pool.choose(now) if fixed is None else fixed
+        return self._figures(self._pool, place, now, BucketKey(None, None, None, None))
 
     def series(self, key: BucketKey | None, seconds: float, points_wanted: int, now: float) -> list[SeriesPoint]:
         """The last `seconds` of a bucket (None: all pooled) in about `points_wanted` points of whole 10-s cells."""
@@ -204,19 +237,14 @@ class LiveWindows:
     def engine_load(self, engine: str) -> EngineLoad | None:
         return self._loads.of(engine)
 
-    def _place(self, group: Group) -> int:
-        for place, (_, _, label) in enumerate(SPANS):
-            if label == self.fixed:
-                return place
-        return group.choose()
-
     def _figures(self, group: Group, place: int, now: float, key: BucketKey) -> Figures:
         tally = group.windows[place]
         edge = math.ceil((now - tally.seconds) / tally.cell_seconds) * tally.cell_seconds
         start = min(now, max(edge, self._recorded_from or now))
         window = Window(start, now)
         seconds = recorded_seconds(start, now, self._outages, self._loads.engines)
-        if group.cached is None or group.cached[0] != place:
+        made = group.cached.get(place)
+        if made is None:
             made = figures(
                 tally.total.as_joint(),
                 tally.total.as_sequence_totals(),
@@ -228,9 +256,8 @@ class LiveWindows:
                 temperature=key.temperature,
                 model_version=key.model_version,
             )
-            group.cached = (place, made)
+            group.cached[place] = made
             return made
-        made = group.cached[1]
         return msgspec.structs.replace(made, tokens_per_second=divided(made.emitted or 0, seconds), window=window)
 
 

@@ -18,7 +18,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "traces", "engine", "choose", "edit",
-    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "page",
+    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "compare", "page",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -40,12 +40,13 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "leave": "Leaving",
     "go": "Going to a moment",
     "what_if": "Asking what if",
+    "compare": "Comparing",
     "page": "Help and explanations",
 }
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "export", "record", "confirm", "leave", "go", "what_if", "page"}
+    {"choose", "edit", "rehearse", "export", "record", "confirm", "leave", "go", "what_if", "compare", "page"}
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -181,10 +182,23 @@ _ALL: Final[tuple[Action, ...]] = (
         needs=("bucket",),
     ),
     Action(
+        "longer_window", "right_square_bracket", "window", "Fix a window for all figures: 5 min, 1 h, 6 h", "live",
+        spare=5, display="]", needs=("station", "bucket"),
+    ),
+    Action(
+        "shorter_window", "left_square_bracket", "window", "A shorter window; after the shortest, each bucket its own",
+        "live", shown=False, display="[", needs=("station", "bucket"),
+    ),
+    Action(
+        "compare", "equals_sign", "compare", "Mark a bucket to compare with another, or twice: with its own past",
+        "live", spare=5, display="=", needs=("station", "bucket"),
+    ),
+    Action(
         "bucket_lane", "l", "lane", "Selected workload into the vanilla lane, or out", "live", spare=5,
         dangerous=True, needs=("station", "write", "policy", "bucket"),
     ),
-    Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
+    Action("back", "escape", "back", "Drop the mark of a comparison; then filter and sorting", "live", shown=False,
+           display="esc"),
     Action(
         "earlier", "left", "moment", "Read the series out one point earlier", "bucket", spare=2, display="←",
         needs=("bucket",),
@@ -219,6 +233,10 @@ _ALL: Final[tuple[Action, ...]] = (
     Action(
         "lane", "l", "lane", "Selected workload into the vanilla lane, or out", "policy", spare=4,
         dangerous=True, needs=("station", "write", "policy", "workload"),
+    ),
+    Action(
+        "go_to_change", "enter", "go there", "From a change to its moment in a bucket; from a workload to its bucket",
+        "policy", spare=5, needs=("bucket",),
     ),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
@@ -293,6 +311,8 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
            display="esc"),
     Action("copy_page", "y", "copy", "Copy the page as text", "page"),
+    Action("compare_these", "enter", "compare", "Compare it with the marked one", "compare"),
+    Action("leave_compare", "escape", "cancel", "Compare nothing", "compare", display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
 )  # fmt: skip
 
@@ -321,6 +341,10 @@ def label_of(action: Action, picture: Picture) -> str:
     """What a key does now, where that changes."""
     if action.id == "pause" and picture.paused_since is not None:
         return "resume"
+    if action.id == "longer_window" and picture.window:
+        return f"{picture.window} fixed"
+    if action.id == "compare" and picture.compared is not None:
+        return "compare with…"
     if action.id == "play" and picture.replay is not None and picture.replay.playing:
         return "hold"
     if action.id == "loop" and picture.replay is not None:
@@ -328,6 +352,12 @@ def label_of(action: Action, picture: Picture) -> str:
             return "end loop"
         return "loop to here" if picture.loop_from is not None else "loop"
     return action.label
+
+
+def spare_of(action: Action, picture: Picture) -> int:
+    """Where the key line is too short, the highest goes first; not what a key has begun and can end."""
+    begun = {"compare": picture.compared is not None, "longer_window": bool(picture.window)}
+    return 1 if begun.get(action.id, False) else action.spare
 
 
 def key_name(action: Action, keymap: Mapping[str, str] | None = None) -> str:

@@ -27,6 +27,7 @@ from console.app.exporting.desk import ExportDesk
 from console.app.frame.copying import HINT, copied_words, copyable
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
+from console.app.frame.news import Held
 from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
@@ -39,7 +40,7 @@ from console.app.replay.desk import Opening, ReplayDesk
 from console.app.replay.keys import ReplayKeys
 from console.app.traces.returning import Return
 from console.feed.client import Feed, FeedError, Silence, Update
-from console.feed.messages import Snapshot
+from console.feed.messages import AlertView, Snapshot
 from console.feed.protocol import Method
 from console.notices.settings import NotifySettings
 from store.figures import BucketKey
@@ -150,6 +151,7 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         self._now = now
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
+        self._held: Held | None = None
         self._home_loop: asyncio.AbstractEventLoop | None = None
         self._ending: Outcome | None = None
         self.picture = Picture(Link("connecting", now()), now(), read_only=read_only, intent=intent)
@@ -202,12 +204,19 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
             self.notice_desk.see(update)  # also while the picture is held still
         if isinstance(update, Silence):
             self._missed(update)
-        elif self.picture.paused_since is None:
-            self.desk.see(update)
-            self._set(link=self._connected(), snapshot=update)
-            self.replay_desk.see(update)
+        elif self._held is None:
+            self._take_in(update)
         else:
+            news, before = self._held.see(update), self.picture.news
+            self.picture = replace(self.picture, news=news)
             self._set(link=self._connected())
+            if news.critical is not None and (before is None or before.critical is None):
+                self.tell(f"While the picture is held: {clean(news.critical.text)}", severity="warning")
+
+    def _take_in(self, snapshot: Snapshot) -> None:
+        self.desk.see(snapshot)
+        self._set(link=self._connected(), snapshot=snapshot)
+        self.replay_desk.see(snapshot)
 
     def _connected(self) -> Link:
         link = self.picture.link
@@ -288,6 +297,18 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
             return False
         return super().check_action(action, parameters)
 
+    # What the keys of the Live screen have chosen, for the key line of every screen
+
+    def show_window(self, label: str) -> None:
+        """The window that was fixed for the bucket table; empty for none."""
+        self.picture = replace(self.picture, window=label)
+        self._draw()
+
+    def show_compared(self, key: BucketKey | None) -> None:
+        """The bucket that waits for another to be compared with; None for none."""
+        self.picture = replace(self.picture, compared=key)
+        self._draw()
+
     # Between screens
 
     def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
@@ -302,6 +323,20 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         screen = self.screen
         if isinstance(screen, BucketScreen) and not screen.look_at(ts):
             self.tell("That moment is more than 6 h ago, further back than series are held.", severity="warning")
+
+    def go_to_moment(self, key: BucketKey | None, ts: float) -> None:
+        """As `show_bucket`; a replay goes to the moment itself."""
+        replaying = self.picture.replay is not None
+        if replaying:
+            self.replay_desk.seek(ts)
+        self.show_bucket(key, None if replaying else ts)
+
+    def show_alert(self, alert: AlertView) -> None:
+        """Where an alert can be looked into: in its bucket at its moment, else on the Alerts screen."""
+        if alert.bucket is not None:
+            self.go_to_moment(alert.bucket, alert.started)
+        else:
+            self.action_alerts()
 
     def show_change(self, ts: float) -> None:
         """The Policy screen, its history at what was done at a moment."""
@@ -381,8 +416,16 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
     @guarded
     def action_pause(self) -> None:
-        paused = None if self.picture.paused_since is not None else self._now()
-        self.picture = replace(self.picture, paused_since=paused)
+        """Hold the picture; or let it go on, at once with the newest that came meanwhile."""
+        held, snapshot = self._held, self.picture.snapshot
+        if held is None and snapshot is None:
+            self.tell("There is no picture to hold yet.")
+            return
+        self._held = Held(snapshot) if held is None and snapshot is not None else None
+        since = self._now() if self._held is not None else None
+        self.picture = replace(self.picture, paused_since=since, news=None)
+        if held is not None and held.newest is not None and self.picture.link.state == "connected":
+            self._take_in(held.newest)
         self._draw()
 
     @guarded

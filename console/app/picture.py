@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from console.app.frame.news import News
 from console.app.frame.outcome import Intent
 from console.app.replay.clock import Expected, shown_view
 from console.feed.messages import AlertView, BucketView, EngineView, ReplayView, Snapshot
@@ -36,6 +37,12 @@ class Picture:
     snapshot: Snapshot | None = None
     read_only: bool = False
     paused_since: float | None = None
+    news: News | None = None
+    """While it is paused: what came in since."""
+    window: str = ""
+    """The window that was fixed for the bucket table, e.g. `1 h`; empty: each bucket chooses its own."""
+    compared: BucketKey | None = None
+    """The bucket that the next one is to be compared with."""
     intent: Intent = "run"
     expected: Expected | None = None
     """Of a replay: what was asked of it that its last snapshot does not show yet."""

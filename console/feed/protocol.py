@@ -17,6 +17,7 @@ Method = Literal[
     "hello",
     "snapshot",
     "series",
+    "buckets",
     "bucket_detail",
     "engine_log",
     "policy_set",
@@ -55,7 +56,7 @@ CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
     "span", "side", "trace_state", "record_text", "bucket_detail", "fingerprint", "map_get", "map_put",
-    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "traces", "recording_begin", "recording_end",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "traces", "recording_begin", "recording_end", "buckets",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from console.feed.bucket_detail import BucketDetailParams
+from console.feed.fixed_window import FixedWindow
 from console.feed.messages import ReplayView
 from console.feed.protocol import (
     AlertsParams,
@@ -21,6 +22,7 @@ from console.feed.protocol import (
     ReportParams,
     RequestRowsParams,
     SeriesParams,
+    SideParams,
     StepsParams,
     StopParams,
     WhatIfParams,
@@ -35,8 +37,10 @@ from engine.sockets import Sockets
 
 _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
     "series": (SeriesParams, queries.series),
+    "buckets": (FixedWindow, queries.buckets),
     "bucket_detail": (BucketDetailParams, queries.bucket_detail),
     "report": (ReportParams, queries.report),
+    "side": (SideParams, queries.side),
     "alerts": (AlertsParams, queries.alerts),
     "policy_history": (HistoryParams, queries.policy_history),
     "steps": (StepsParams, queries.steps),

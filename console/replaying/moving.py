@@ -29,16 +29,13 @@ RENEW_SECONDS: Final = 0.05
 class Moving:
     """Windows over the store that `connection` reads; `windows` stand at `ts`, Unix seconds of the record."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, *, fixed: str | None = None, renew_seconds: float = RENEW_SECONDS
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, renew_seconds: float = RENEW_SECONDS) -> None:
         self._connection = connection
-        self._fixed = fixed
         self._renew_seconds = renew_seconds
         self._models: Mapping[Runner, StepModel] = {}
         self._names: dict[int, BucketName] = {}
         self._runs: dict[str, tuple[int, float]] = {}
-        self.windows: LiveWindows | StillWindows = LiveWindows(fixed, renew_seconds)
+        self.windows: LiveWindows | StillWindows = LiveWindows(renew_seconds)
         self.ts = 0.0
         self.renew()
 
@@ -78,13 +75,13 @@ class Moving:
 
     def _stand(self, ts: float) -> None:
         """Windows of this moment alone: the quickest way there, and none onward."""
-        self.windows, self._runs = StillWindows(self._connection, ts, self._models, self._fixed), {}
+        self.windows, self._runs = StillWindows(self._connection, ts, self._models), {}
         self._take_loads(0.0, ts)
 
     def _prepare(self, ts: float) -> None:
         """Windows of this moment that can go on."""
         self._names = dict(Stored(self._connection).buckets())
-        windows = LiveWindows(self._fixed, self._renew_seconds)
+        windows = LiveWindows(self._renew_seconds)
         preload(windows, self._connection, ts, self._models)
         (began,) = only_row(self._connection, "SELECT min(ts - duration_ms / 1000) FROM steps WHERE ts <= ?", [ts])
         if began is not None:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from console.feed.fixed_window import FixedFigures
 from console.feed.messages import ReplayMark, ReplayView, Series, Snapshot
 from console.feed.protocol import SeriesParams
 from console.picturing.bucket_views import BucketViews
@@ -132,9 +133,7 @@ class Player:
         """The last stretch before the clock; while it plays, before the picture that was shown last."""
         key = None if params.key is None else BucketKey(*params.key)
         with self._lock:
-            if self._shown is None or not self.clock.playing:
-                self._moving.to(self.now())
-            ts = self._moving.ts
+            ts = self._stand()
             points = self._moving.windows.series(key, params.seconds, params.points, ts)
             marks = self._timeline.events_since(ts - params.seconds, ts)
             controls = self._timeline.controls_until(ts)
@@ -144,6 +143,20 @@ class Player:
                 points = detailed(connection, key, points, int(width), self.models, ts)
             points = with_marginals(points, width, decided_gains(controls, key.workload))
         return Series(key=key, cell_seconds=width, points=points, marks=marks)
+
+    def fixed(self, window: float) -> FixedFigures:
+        """The bucket table over a window of so many seconds, of the moment that `series` is of, too."""
+        with self._lock:
+            ts = self._stand()
+            found, total = self._moving.windows.buckets(ts, window), self._moving.windows.total(ts, window)
+        return FixedFigures(ts=ts, window=window, total=total, buckets=BucketViews().of(found))
+
+    def _stand(self) -> float:
+        """The moment that questions are answered for: where the clock stands; while it plays, that of the last
+        picture."""
+        if self._shown is None or not self.clock.playing:
+            self._moving.to(self.now())
+        return self._moving.ts
 
     def _move_on(self) -> float:
         """Let the clock follow the wall, or the work that can be done where it goes as fast as it can."""

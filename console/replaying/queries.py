@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from console.feed.bucket_detail import BucketDetail, BucketDetailParams
+from console.feed.fixed_window import FixedFigures, FixedWindow
 from console.feed.messages import Series
 from console.feed.protocol import (
     AlertsParams,
@@ -17,6 +18,7 @@ from console.feed.protocol import (
     RequestRowsParams,
     RequestRowsResult,
     SeriesParams,
+    SideParams,
     Steps,
     StepsParams,
     StepView,
@@ -31,11 +33,13 @@ from console.replaying.alerts_then import alerts_then
 from console.replaying.picture import map_then
 from console.replaying.player import Player
 from engine.policy import parse_mode
+from store.comparing.sides import Side
 from store.database import StoreError
 from store.figures import Report
 from store.judge.reports import AlertHistory, reported
 from store.moments import started_engines, steps_until
 from store.whatif.figures import WhatIf
+from store.window_spans import place_of
 
 LONGEST_HISTORY: Final = 2000
 NO_LEVEL_HERE: Final = "a replay keeps no baselines"
@@ -46,6 +50,14 @@ def series(player: Player, params: SeriesParams) -> Series:
     if not 0 < params.seconds <= 30 * 86400 or not 0 < params.points <= 2000:
         raise FeedError("bad_params", "series: seconds must be within 30 days and points within 2000")
     return player.series(params)
+
+
+def buckets(player: Player, params: FixedWindow) -> FixedFigures:
+    try:
+        place_of(params.window)
+    except ValueError as error:
+        raise FeedError("bad_params", f"buckets: {error}") from error
+    return player.fixed(params.window)
 
 
 def bucket_detail(player: Player, params: BucketDetailParams) -> BucketDetail:
@@ -70,6 +82,21 @@ def report(player: Player, params: ReportParams) -> Report:
         with player.opened.reading() as connection:
             source = str(player.opened.path)
             return reports.report(connection, source=source, by=params.by, window=params.window, at=at)
+    except reports.ReportError as error:
+        raise FeedError("bad_params", str(error)) from error
+
+
+def side(player: Player, params: SideParams) -> Side:
+    """Nothing of it lies after the clock."""
+    from store import report as reports
+    from store.comparing import measure
+
+    now = player.now()
+    end = now if params.end is None else min(now, params.end)
+    try:
+        with player.opened.reading() as connection:
+            source = str(player.opened.path)
+            return measure.side(connection, source=source, by=params.by, start=params.start, end=end)
     except reports.ReportError as error:
         raise FeedError("bad_params", str(error)) from error
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from console.feed.bucket_detail import BucketDetailParams
+from console.feed.fixed_window import FixedWindow
 from console.feed.messages import RehearsalView, Snapshot
 from console.feed.protocol import (
     AlertAct,
@@ -35,7 +36,7 @@ from console.feed.protocol import (
 from console.feed.server import Endpoint, FeedError
 from console.feed.texts import TextsWanted
 from console.feed.traces import RecordingBegin, RecordingEnd, Traces, TracesParams
-from console.station import bucket_queries, queries, step_queries
+from console.station import bucket_queries, fixed_windows, queries, step_queries
 from console.station.alert_act import alert_act
 from console.station.drills import drill_done
 from console.station.maps import engine_fingerprint, map_get, map_put
@@ -61,6 +62,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "hello": (None, hello),
         "snapshot": (None, snapshot),
         "series": (SeriesParams, queries.series),
+        "buckets": (FixedWindow, fixed_windows.buckets),
         "bucket_detail": (BucketDetailParams, bucket_queries.bucket_detail),
         "engine_log": (LogParams, queries.engine_log),
         "policy_set": (PolicySet, policy_set),

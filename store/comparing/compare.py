@@ -34,8 +34,8 @@ def compare(a: Side, b: Side) -> Comparison:
         b=_summary(b),
         by=a.keys,
         configuration=list(_configuration(a, b)),
-        buckets=[_bucket(name, here.get(name), there.get(name)) for name in names],
-        total=_bucket((None,) * 5, a.total, b.total) if a.total or b.total else None,
+        buckets=[hold(name, here.get(name), there.get(name)) for name in names],
+        total=hold((None,) * 5, a.total, b.total) if a.total or b.total else None,
         notes=list(_notes(a, b)),
     )
 
@@ -54,7 +54,9 @@ def _name(figures: Figures) -> Name:
     return figures.workload, figures.context, figures.temperature, figures.model_version, figures.engine
 
 
-def _bucket(name: Name, a: Measured | None, b: Measured | None) -> BucketComparison:
+def hold(name: Name, a: Measured | None, b: Measured | None) -> BucketComparison:
+    """Two measurements against each other, of one bucket or of two; None: there is none. `name`: workload, context,
+    temperature, model version and engine that the comparison goes by."""
     workload, context, temperature, version, engine = name
     named = BucketComparison(
         workload=workload,

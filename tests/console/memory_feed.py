@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from console.feed.client import FeedError, Silence, Update
+from console.feed.messages import Snapshot
 from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
 from console.feed.traces import Traces
 from engine.records import PolicyMode
 from store.judge.reports import AlertHistory, AlertReport
 from store.operating_map.records import OperatingMap
-from tests.console import scenes, trace_scenes
+from tests.console import scenes, side_scenes, trace_scenes
 
 Result = TypeVar("Result")
 
@@ -40,6 +41,8 @@ class MemoryFeed:
         self.no_map: FeedError | None = None
         self.traces: Traces = trace_scenes.found()
         self.no_traces: FeedError | None = None
+        self.no_windows: FeedError | None = None
+        self.no_sides: FeedError | None = None
         self.few = False
         """A bucket has just begun."""
         self.thinking = asyncio.Event()
@@ -80,6 +83,15 @@ class MemoryFeed:
             answer: Any = make(scenes.BucketKey(*built["key"]), built["points"], built["seconds"])
         elif method == "bucket_detail":
             answer = (scenes.few_detail if self.few else scenes.bucket_detail)(scenes.BucketKey(*built["key"]))
+        elif method == "buckets":
+            if self.no_windows is not None:
+                raise self.no_windows
+            assert isinstance(self._last, Snapshot)
+            answer = side_scenes.fixed(built["window"], self._last)
+        elif method == "side":
+            if self.no_sides is not None:
+                raise self.no_sides
+            answer = side_scenes.side(built)
         elif method == "engine_log":
             answer = self.log if built["offset"] != self.log.offset else LogChunk(self.log.path, "", self.log.offset)
         elif method == "policy_history":

@@ -39,6 +39,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "leave": ("q",),
     "go": ("g",),
     "what_if": ("i",),
+    "compare": ("equals_sign", "equals_sign"),
     "page": ("question_mark",),
 }
 BEFORE: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,7 @@ from store.database import Store
 from store.ingest import Ingest
 from store.rollup import roll_up
 from store.still_windows import StillWindows
-from store.window_group import SPANS
+from store.window_spans import SPANS
 from store.windows import LiveWindows
 from tests.store.builders import T0, engine, row, step
 
@@ -55,15 +55,15 @@ def records(draw: st.DrawFn) -> list[Record]:
     return made
 
 
-def shown(windows: LiveWindows | StillWindows, ts: float) -> dict[str, Any]:
+def shown(windows: LiveWindows | StillWindows, ts: float, window: float) -> dict[str, Any]:
     """Everything that a picture takes from windows, but for when a bucket was last seen: that is known to a cell."""
     if isinstance(windows, LiveWindows):
         for group in windows._groups.values():
-            group.changed = True
-    buckets = windows.buckets(ts)
+            group.changes += 1
+    buckets = windows.buckets(ts, window)
     found = {
         "buckets": [replace(bucket, last_seen=0.0) for bucket in buckets],
-        "total": windows.total(ts),
+        "total": windows.total(ts, window),
         "rate": windows.tokens_per_second(ts),
         "series": [windows.series(key, 7200.0, 90, ts) for key in (None, *(bucket.key for bucket in buckets))],
         "loads": [windows.engine_load(name) for name in ENGINES],
@@ -72,8 +72,8 @@ def shown(windows: LiveWindows | StillWindows, ts: float) -> dict[str, Any]:
     return plain
 
 
-def fed(made: list[Record], until: float, models: Any, label: str | None) -> dict[str, Any]:
-    windows = LiveWindows(label, renew_seconds=60.0)
+def fed(made: list[Record], until: float, models: Any, window: float) -> dict[str, Any]:
+    windows = LiveWindows(renew_seconds=60.0)
     with Store.memory() as store:
         ingest = Ingest(store, windows)
         for record in made:
@@ -81,7 +81,7 @@ def fed(made: list[Record], until: float, models: Any, label: str | None) -> dic
                 ingest.record(record)
         ingest.close()
     windows.use_models(models)
-    return shown(windows, until)
+    return shown(windows, until, window)
 
 
 def same(found: Any, expected: Any) -> bool:
@@ -106,11 +106,11 @@ def moment(made: list[Record], share: float, exactly: bool) -> float:
 @given(
     records(),
     st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=3),
-    st.sampled_from([label for *_, label in SPANS]),
+    st.sampled_from([seconds for seconds, *_ in SPANS]),
     st.booleans(),
 )
 def test_playing_seeking_and_recording_show_the_same(
-    made: list[Record], stops: list[tuple[float, bool]], label: str, rolled: bool
+    made: list[Record], stops: list[tuple[float, bool]], window: float, rolled: bool
 ) -> None:
     with Store.memory() as store:
         ingest = Ingest(store)
@@ -119,12 +119,12 @@ def test_playing_seeking_and_recording_show_the_same(
         ingest.close()
         if rolled:
             roll_up(store.connection, float("inf"))
-        playing = Moving(store.connection, fixed=label, renew_seconds=60.0)
+        playing = Moving(store.connection, renew_seconds=60.0)
         moments = [moment(made, *stop) for stop in stops]
         for ts in (*sorted(moments), moments[0]):  # onward in pieces, and back
             playing.to(ts, ahead=1.0)
-            expected = fed(made, ts, playing._models, label)
-            assert same(shown(playing.windows, ts), expected), (shown(playing.windows, ts), expected)
-            seeking = Moving(store.connection, fixed=label, renew_seconds=60.0)
+            expected = fed(made, ts, playing._models, window)
+            assert same(shown(playing.windows, ts, window), expected), (shown(playing.windows, ts, window), expected)
+            seeking = Moving(store.connection, renew_seconds=60.0)
             seeking.to(ts)
-            assert same(shown(seeking.windows, ts), expected), (shown(seeking.windows, ts), expected)
+            assert same(shown(seeking.windows, ts, window), expected), (shown(seeking.windows, ts, window), expected)

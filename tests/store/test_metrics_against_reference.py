@@ -65,7 +65,7 @@ def test_frames_a_trace_and_live_windows_count_the_same(tmp_path: Path, many: li
     if not expected["sequences"]:
         return
     handles = sorted({int(row.seq) for row in many})
-    windows = LiveWindows(fixed="1 h")
+    windows = LiveWindows()
     with Store.memory() as store:
         ingest = Ingest(store, windows)
         ingest.announcement(announcement([arrived(handle) for handle in handles]), 0.0)
@@ -87,9 +87,9 @@ def test_frames_a_trace_and_live_windows_count_the_same(tmp_path: Path, many: li
         assert counted.total is not None
         agree(counted.total, expected)
         assert counted.quarantined == sum(not possible(row) for row in many)
-    (bucket,) = windows.buckets(last + 1)
+    (bucket,) = windows.buckets(last + 1, 3600.0)
     agree(bucket.figures, expected)
-    live_total = windows.total(last + 1)
+    live_total = windows.total(last + 1, 3600.0)
     assert live_total is not None
     agree(live_total, expected)
 

@@ -73,8 +73,7 @@ def test_a_window_is_kept_until_it_has_fewer_than_twenty_sequences() -> None:
 
 def test_the_operator_can_fix_a_window() -> None:
     windows = live(spread(60, 540.0))
-    windows.fixed = "1 h"
-    (bucket,) = windows.buckets(T0 + 541)
+    (bucket,) = windows.buckets(T0 + 541, 3600.0)
     assert (bucket.window_label, bucket.figures.sequences) == ("1 h", 60)
 
 

@@ -160,12 +160,8 @@ class AlertsScreen(DeckScreen):
     def action_go_to_alert(self) -> None:
         """To the bucket that the alert is about, at its moment: there a replay goes itself."""
         line = self.selected
-        if line is None:
-            return
-        replaying = self.deck.picture.replay is not None
-        if replaying:
-            self.deck.replay_desk.seek(line.view.started)
-        self.deck.show_bucket(line.bucket, None if replaying else line.view.started)
+        if line is not None:
+            self.deck.go_to_moment(line.bucket, line.view.started)
 
 
 def _known(alerts: list[AlertView]) -> list[tuple[object, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
@@ -11,7 +12,7 @@ from console.app import actions
 from console.app.actions import Action, Context
 from console.app.drawing.line_view import LineView
 from console.app.drawing.spans import EMPTY, Line
-from console.app.frame.statusline import alert_line, key_line, status_line
+from console.app.frame.statusline import alert_line, key_line, status_line, told_alert
 from console.app.picture import Picture
 from console.app.replay.time_bar_view import TimeBar
 from console.feed.protocol import HistoryEntry
@@ -90,6 +91,12 @@ class DeckScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         self.show(self.deck.picture)
+
+    def on_click(self, event: events.Click) -> None:
+        """On the alert line: to what it tells of."""
+        alert = told_alert(self.deck.picture)
+        if event.widget is self._view("alerts") and alert is not None:
+            self.deck.show_alert(alert)
 
     def _view(self, id: str) -> LineView:
         return self.query_one(f"#{id}", LineView)

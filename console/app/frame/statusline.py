@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from console.app.actions import Action, key_name, label_of, unmet
+from console.app.actions import Action, key_name, label_of, spare_of, unmet
 from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
+from console.app.frame.news import news_mark, news_words
 from console.app.live.columns import slower
 from console.app.picture import Picture, pending_policy
 from console.app.rehearsal.words import rehearsal_part
@@ -26,11 +27,15 @@ SCREENS_SPARE: Final = 4
 """The names of the screens go before the screens' own keys do; that there are screens never goes."""
 
 
+ROOMY: Final = 110
+"""From so many cells on what came in during a pause is said in words."""
+
+
 def status_line(picture: Picture, width: int) -> Line:
     """Mode, executed K, load, tokens/s, acceptance and speedup now, alerts, loss; the clock at the right."""
     snapshot = picture.snapshot
     start: Line = ((" specdeck", "title"),)
-    end = (*_situation(picture), (_clock(picture), "dim"), (" ", "text"))
+    end = (*_situation(picture, width), (_clock(picture), "dim"), (" ", "text"))
     parts = [Part(start, 0)]
     if snapshot is None:
         parts.append(Part(((_connecting(picture), "dim"),), 1))
@@ -57,14 +62,30 @@ def status_line(picture: Picture, width: int) -> Line:
     return between(line, end, width)
 
 
+def told_alert(picture: Picture) -> AlertView | None:
+    """The alert that the alert line tells of: a critical one that began while the picture was held, else the
+    gravest."""
+    if picture.link.state == "lost":
+        return None
+    if picture.news is not None and picture.news.critical is not None:
+        return picture.news.critical
+    return next(iter(picture.firing), None)
+
+
 def alert_line(picture: Picture, width: int) -> Line:
     """The gravest thing to know now in one line; the last event where there is none."""
     if picture.link.state == "lost":
         return cut(((" ■ ", "critical"), *_lost(picture)), width)
-    firing = picture.firing
-    if firing:
+    told, firing = told_alert(picture), picture.firing
+    if told is not None and told not in firing:
+        return between(_alert(told), (("new while held ", "warn"),), width)
+    if told is not None:
         more: Line = ((f"{len(firing)} alerts ", "dim"),) if len(firing) > 1 else EMPTY
-        return between(_alert(firing[0]), more, width)
+        return between(_alert(told), more, width)
+    if picture.paused_since is not None:
+        came = news_words(picture.news) or "nothing new"
+        held = f" Held since {numbers.clock(picture.paused_since)}: {came}. p shows the newest."
+        return cut(((held, "dim"),), width)
     if picture.snapshot is not None and picture.snapshot.events:
         event = picture.snapshot.events[-1]
         return cut(((f" {numbers.clock(event.ts)}  ", "faint"), (clean(event.text), "dim")), width)
@@ -77,7 +98,9 @@ def key_line(actions: Iterable[Action], picture: Picture, keymap: Mapping[str, s
     screens = [action for action in known if action.keys.isdigit()]
     parts = [_screens(screens, picture, keymap, current)] if screens else []
     parts += [
-        Part(_key(action, picture, keymap, current), action.spare) for action in known if not action.keys.isdigit()
+        Part(_key(action, picture, keymap, current), spare_of(action, picture))
+        for action in known
+        if not action.keys.isdigit()
     ]
     return ((" ", "text"), *fit(parts, width - 1))
 
@@ -203,13 +226,13 @@ def _loss(snapshot: Snapshot) -> Line:
     return ((f"lost {numbers.count(lost)}", "warn"),) if lost else EMPTY
 
 
-def _situation(picture: Picture) -> Line:
+def _situation(picture: Picture, width: int) -> Line:
     """Words that must never be out of sight: disconnected, paused, replay, read-only."""
     words: list[Line] = []
     if picture.link.state == "lost":
         words.append((("DISCONNECTED", "critical"),))
     if picture.paused_since is not None:
-        words.append((("PAUSED", "warn"),))
+        words.append(_paused(picture, picture.paused_since, width))
     if picture.replaying:
         speed = f" {speed_text(picture.replay.speed)}" if picture.replay is not None else ""
         words.append((("REPLAY", "accent"), (speed, "dim")))
@@ -221,6 +244,13 @@ def _situation(picture: Picture) -> Line:
         words.append((("read-only", "dim"),))
     line = join(words)
     return (*line, ("  ", "text")) if line else EMPTY
+
+
+def _paused(picture: Picture, since: float, width: int) -> Line:
+    """How long the picture has been held, and what came in since."""
+    came = news_words(picture.news) if width >= ROOMY else news_mark(picture.news)
+    held = numbers.countdown(picture.now - since)
+    return (("PAUSED ", "warn"), (held, "dim"), (f" {came}" if came else "", "text"))
 
 
 def _clock(picture: Picture) -> str:

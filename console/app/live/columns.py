@@ -29,6 +29,8 @@ class RowFacts:
     """What the policy holds for its workload, where the station says so."""
     version: str = ""
     """What tells its model version from the others on the screen."""
+    marked: bool = False
+    """The next one is to be compared with it."""
 
     @property
     def idle(self) -> float:
@@ -154,7 +156,7 @@ def header(layout: Layout, sorted_by: str) -> Line:
 def row(facts: RowFacts, layout: Layout, selected: bool) -> Line:
     """The text of one bucket."""
     glyph, _, role = state_of(facts)
-    cells: list[Line] = [(("▸" if selected else " ", "key"), (glyph, role))]
+    cells: list[Line] = [(("=" if facts.marked else "▸" if selected else " ", "key"), (glyph, role))]
     cells += [column.cell(facts, width) for column, width in layout]
     if selected:
         cells[1] = tuple((text, "bright") for text, _ in cells[1])

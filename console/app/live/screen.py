@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from console.app import actions
 from console.app.actions import Context
+from console.app.compare.desk import CompareDesk
 from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
@@ -21,10 +22,12 @@ from console.app.live import columns
 from console.app.live.as_text import named_figures
 from console.app.live.charts import alpha_chart, alpha_title, load_chart, spark_line
 from console.app.live.columns import RowFacts, fit_columns, make_columns
+from console.app.live.fixed_window import TableWindow
 from console.app.live.row_order import SORT_NAMES, RowOrder
 from console.app.live.startup import before_buckets
 from console.app.live.table import BucketHeader, BucketTable
 from console.app.live.versions import telling
+from console.app.live.window_desk import ASK_SECONDS, WindowDesk
 from console.app.picture import Picture
 from console.feed.client import FeedError
 from console.feed.messages import BucketView, Series, Snapshot
@@ -48,6 +51,9 @@ class LiveScreen(DeckScreen):
         self._series_key: BucketKey | None = None
         self._series_ts = 0.0
         self._asking = 0
+        self._windows = WindowDesk(self)
+        self._shown: Snapshot | None = None
+        """The snapshot, with the figures of a window that was fixed."""
 
     def body(self) -> ComposeResult:
         yield LineView(id="nothing-yet")
@@ -68,7 +74,18 @@ class LiveScreen(DeckScreen):
 
     @property
     def selected(self) -> BucketView | None:
-        return self.deck.picture.bucket(self.table.cursor)
+        """With the figures that the table shows."""
+        cursor = self.table.cursor
+        buckets = self._shown.buckets if self._shown is not None else []
+        return next((bucket for bucket in buckets if bucket.key == cursor), None)
+
+    @property
+    def window(self) -> str | None:
+        return self.table_window.label or None
+
+    @property
+    def table_window(self) -> TableWindow:
+        return self._windows.window
 
     @property
     def has_series(self) -> bool:
@@ -88,12 +105,13 @@ class LiveScreen(DeckScreen):
         return self.table.select(key)
 
     def on_mount(self) -> None:
+        self.set_interval(ASK_SECONDS, self._windows.look)
         self.query_one("#filter").display = False
         self.table.focus()
         self.set_interval(SERIES_INTERVAL, self._want_series)
 
     def draw(self, picture: Picture) -> None:
-        snapshot = picture.snapshot
+        self._shown = snapshot = self.table_window.through(picture)
         empty = snapshot is None or not snapshot.buckets
         self.set_class(empty, "-empty")
         if empty:
@@ -105,6 +123,8 @@ class LiveScreen(DeckScreen):
         moved = abs(snapshot.ts - self._series_ts) > CHART_SECONDS / CHART_POINTS
         if picture.replay is not None and moved and not self._asking:
             self._want_series()  # a seek, or a quick replay: the charts go with the figures
+        if picture.replay is not None and not picture.replay.playing:
+            self._windows.look()
 
     def _draw_table(self, picture: Picture, snapshot: Snapshot) -> None:
         alerts = {alert.bucket: alert for alert in reversed(picture.firing) if alert.bucket is not None}
@@ -113,7 +133,7 @@ class LiveScreen(DeckScreen):
         self._rows = [
             RowFacts(
                 bucket, snapshot.ts, alerts.get(bucket.key), held.get(bucket.key.workload or ""),
-                versions[bucket.key.model_version or ""],
+                versions[bucket.key.model_version or ""], bucket.key == picture.compared,
             )
             for bucket in snapshot.buckets
         ]  # fmt: skip
@@ -127,9 +147,10 @@ class LiveScreen(DeckScreen):
 
     def _title(self, snapshot: Snapshot, shown: int) -> None:
         windows = {bucket.window_label for bucket in snapshot.buckets}
-        window = windows.pop() if len(windows) == 1 else "by sample size"
+        chosen = windows.pop() if len(windows) == 1 else "by sample size"
         count = f"{shown} of {len(snapshot.buckets)}" if self._order.needle else f"{shown}"
-        title = f"{count} buckets · window {window} · order: {SORT_NAMES[self._order.sorted_by]}"
+        words = self.table_window.words(self.deck.picture, chosen)
+        title = f"{count} buckets · {words} · order: {SORT_NAMES[self._order.sorted_by]}"
         self.query_one("#buckets", Panel).caption(title, self._pooled(snapshot))
 
     def _pooled(self, snapshot: Snapshot) -> str:
@@ -137,6 +158,8 @@ class LiveScreen(DeckScreen):
         if snapshot.total is not None:
             parts.append(f"pooled α {numbers.fraction(snapshot.total.pooled_acceptance)}")
             parts.append(f"waste {numbers.fraction(snapshot.total.waste_ratio)}")
+        if self.table_window.label:
+            parts.append("alerts are judged over windows of their own")
         return " · ".join(parts)
 
     def _draw_charts(self, picture: Picture) -> None:
@@ -147,7 +170,8 @@ class LiveScreen(DeckScreen):
         engine = picture.engines[0] if picture.engines else None
         self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height))
         self._view("load-chart").show(lambda width, height: load_chart(series, width, height, engine))
-        self._view("spark").show(lambda width, height: [spark_line(bucket, width)])
+        named = None if bucket is None else self.table_window.named(bucket)
+        self._view("spark").show(lambda width, height: [spark_line(named, width)])
 
     # Series of the selected bucket
 
@@ -234,7 +258,24 @@ class LiveScreen(DeckScreen):
         if bucket is not None and bucket.key.workload is not None:
             self.deck.desk.lane(bucket.key.workload)
 
+    @guarded
+    def action_shorter_window(self) -> None:
+        self._windows.change(-1)
+
+    @guarded
+    def action_longer_window(self) -> None:
+        self._windows.change(1)
+
+    @guarded
+    def action_compare(self) -> None:
+        bucket = self.selected
+        if bucket is not None and self._shown is not None:
+            CompareDesk(self.deck).press(bucket, self._shown.buckets, self._shown.ts)
+
     def action_back(self) -> None:
+        if self.deck.picture.compared is not None:
+            self.deck.show_compared(None)
+            return
         self._order.reset()
         with self.prevent(Input.Changed):
             self.query_one("#filter", Input).value = ""
@@ -245,6 +286,6 @@ class LiveScreen(DeckScreen):
     def action_explain(self) -> None:
         from console.app.frame.pages import ExplainPage
 
-        bucket, snapshot = self.selected, self.deck.picture.snapshot
+        bucket, snapshot = self.selected, self._shown
         if bucket is not None and snapshot is not None:
-            self.app.push_screen(ExplainPage(bucket, snapshot))
+            self.app.push_screen(ExplainPage(self.table_window.named(bucket), snapshot))

@@ -18,6 +18,7 @@ from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.inquiry import Inquiry
 from console.app.picture import Picture
+from console.app.policy.concerned import bucket_of
 from console.app.policy.facts import policy_lines
 from console.app.policy.history_rows import NO_HISTORY, NO_HISTORY_HERE, entry_key, history_detail, history_row
 from console.app.policy.workload_rows import no_workload, workload_detail, workload_header, workload_row
@@ -198,6 +199,21 @@ class PolicyScreen(DeckScreen):
 
     def action_other_list(self) -> None:
         (self.workloads if self.history.has_focus else self.history).focus()
+
+    @guarded
+    def action_go_to_change(self) -> None:
+        """From a line of the history to its effect: there a replay goes itself. From a workload to its bucket."""
+        entry, workload = (self._marked, None) if self.history.has_focus else (None, self.selected)
+        name = entry.workload if entry is not None else workload.name if workload is not None else None
+        key = bucket_of(self.deck.picture, name, self.deck.bucket)
+        if entry is None and workload is None:
+            self.deck.tell("Nothing is marked here: tab goes to the history.")
+        elif key is None:
+            self.deck.tell("It has no bucket now: nothing of it was decoded in the last 6 h.")
+        elif entry is None:
+            self.deck.show_bucket(key)
+        else:
+            self.deck.go_to_moment(key, entry.ts)
 
     @guarded
     def action_keep(self) -> None:
