@@ -18,7 +18,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse",
-    "confirm", "leave", "go", "what_if", "page",
+    "confirm", "leave", "go", "what_if", "page", "balance",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -38,11 +38,12 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "go": "Going to a moment",
     "what_if": "Asking what if",
     "page": "Help and explanations",
+    "balance": "What speculation cost and saved",
 }
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "page"}
+    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "page", "balance"}
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -171,6 +172,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "bucket_lane", "l", "lane", "Selected workload into the vanilla lane, or out", "live", spare=5,
         dangerous=True, needs=("station", "write", "policy", "bucket"),
     ),
+    Action(
+        "balance", "b", "balance", "What speculation cost and saved each workload, and who paid for whose drafts",
+        "live", spare=6, needs=("station", "bucket"),
+    ),
     Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
     Action(
         "earlier", "left", "moment", "Read the series out one point earlier", "bucket", spare=2, display="←",
@@ -266,6 +271,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
            display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
+    Action("close_balance", "escape,q,enter,b", "close", "Close the page", "balance", display="esc"),
 )  # fmt: skip
 
 ACTIONS: Final[Mapping[str, Action]] = {action.id: action for action in _ALL}

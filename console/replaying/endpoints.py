@@ -12,6 +12,7 @@ from console.feed.bucket_detail import BucketDetailParams
 from console.feed.messages import ReplayView
 from console.feed.protocol import (
     AlertsParams,
+    BalanceParams,
     ExportParams,
     Hello,
     HistoryParams,
@@ -35,6 +36,7 @@ _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
     "series": (SeriesParams, queries.series),
     "bucket_detail": (BucketDetailParams, queries.bucket_detail),
     "report": (ReportParams, queries.report),
+    "balance": (BalanceParams, queries.balance),
     "alerts": (AlertsParams, queries.alerts),
     "policy_history": (HistoryParams, queries.policy_history),
     "steps": (StepsParams, queries.steps),

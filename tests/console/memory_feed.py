@@ -11,6 +11,7 @@ import msgspec
 from console.feed.client import FeedError, Silence, Update
 from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
 from engine.records import PolicyMode
+from store.balance.records import Balance
 from store.judge.reports import AlertHistory, AlertReport
 from store.operating_map.records import OperatingMap
 from tests.console import scenes
@@ -37,6 +38,8 @@ class MemoryFeed:
         self.refusal: FeedError | None = None
         self.map: OperatingMap | None = None
         self.no_map: FeedError | None = None
+        self.balance: Balance | None = scenes.balance()
+        """None: the station knows no such question."""
         self.few = False
         """A bucket has just begun."""
         self.thinking = asyncio.Event()
@@ -91,6 +94,10 @@ class MemoryFeed:
             if self.no_map is not None:
                 raise self.no_map
             answer = MapAnswer(map=self.map)
+        elif method == "balance":
+            if self.balance is None:
+                raise FeedError("unknown_method", "no method 'balance'")
+            answer = self.balance
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":

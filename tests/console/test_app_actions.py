@@ -37,6 +37,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "go": ("g",),
     "what_if": ("i",),
     "page": ("question_mark",),
+    "balance": ("b",),
 }
 BEFORE: dict[str, tuple[str, ...]] = {
     "live": ("7",),
