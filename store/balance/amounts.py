@@ -38,7 +38,7 @@ def amounts(ledger: Ledger, workload: int | None, telling: bool) -> WorkloadBala
 
 
 def _only(ledger: Ledger, workload: int) -> Bools:
-    return np.arange(len(ledger.workloads)) == workload
+    return np.asarray(np.arange(len(ledger.workloads)) == workload)
 
 
 def _with_amounts(

@@ -100,7 +100,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, start: float, end: float) ->
         "SELECT min(id), max(id), count(*), coalesce(sum(decode_rows), 0)::BIGINT FROM steps WHERE ts > ? AND ts <= ?",
         [start, end],
     )
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _read(

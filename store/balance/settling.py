@@ -64,7 +64,8 @@ class Settlement:
 
     @classmethod
     def nothing(cls, workloads: int) -> Self:
-        return cls(*(np.zeros(workloads) for _ in range(4)), np.zeros((workloads, workloads)))
+        used, vanilla, brought, unexplained = (np.zeros(workloads) for _ in range(4))
+        return cls(used, vanilla, brought, unexplained, np.zeros((workloads, workloads)))
 
     def __add__(self, other: Settlement) -> Settlement:
         return Settlement(*(getattr(self, column.name) + getattr(other, column.name) for column in fields(self)))

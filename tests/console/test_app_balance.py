@@ -188,7 +188,7 @@ async def test_the_last_answer_stays_where_no_newer_one_comes() -> None:
     params = reader.due(picture(), 300.0)
     assert params is not None
     await reader.read(feed, params)
-    feed.request = _refusing  # type: ignore[method-assign]
+    feed.request = _refusing  # type: ignore[assignment]
     await reader.read(feed, params)
     assert reader.answer == scenes.balance()
     assert reader.trouble == "the disk is gone"

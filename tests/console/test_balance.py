@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from console.cli.root import root
-from console.feed.protocol import BalanceParams
+from console.feed.protocol import BalanceParams, ReplayAct
 from console.feed.server import FeedError
 from console.replaying import queries as replaying
-from console.replaying.acts import ReplayAct, replay_act
+from console.replaying.acts import replay_act
 from console.replaying.opened import opened
 from console.replaying.player import Player
 from console.station import bucket_queries

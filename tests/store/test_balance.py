@@ -122,10 +122,11 @@ def test_it_is_what_plain_python_makes_of_the_rows() -> None:
     (model,) = models.values()
     saved = dict.fromkeys(WORKLOADS.values(), 0.0)
     paid = {(payer, drafter): 0.0 for payer in saved for drafter in saved}
-    rest = dict.fromkeys(saved, 0.0)
     for one in mixed():
         context = sum(each.context for each in one.rows)
-        vanilla, prefill = float(model.vanilla_ms(4, context)), float(model.prefill_ms(one.prefill_tokens))
+        together = model.vanilla_ms(4, context)
+        assert together is not None
+        vanilla, prefill = float(together), float(model.prefill_ms(one.prefill_tokens))
         extra = one.duration_ms - vanilla - prefill
         drafted = sum(each.drafted for each in one.rows)
         for each in one.rows:
@@ -133,15 +134,14 @@ def test_it_is_what_plain_python_makes_of_the_rows() -> None:
             saved[name] += (each.emitted * vanilla + prefill - one.duration_ms) / 4 / 1000
             for other in one.rows:
                 paid[name, WORKLOADS[other.seq]] += extra / 4 * other.drafted / drafted / 1000
-    names = [one.workload for one in found.workloads]
+    names = [told.workload or "" for told in found.workloads]
     assert set(names) == set(saved)
     assert found.total.state == "few"  # two blocks of 10 s
     assert found.paid is not None
-    for place, one in enumerate(found.workloads):
-        assert one.saved == pytest.approx(saved[one.workload])
-        assert one.unexplained == pytest.approx(rest[one.workload], abs=1e-9)
-        for other, drafter in enumerate(found.workloads):
-            assert found.paid[place][other] == pytest.approx(paid[one.workload, drafter.workload], abs=1e-9)
+    for name, told, row_of in zip(names, found.workloads, found.paid, strict=True):
+        assert told.saved == pytest.approx(saved[name])
+        assert told.unexplained == pytest.approx(0, abs=1e-9)
+        assert row_of == pytest.approx([paid[name, drafter] for drafter in names], abs=1e-9)
     assert found.total.saved == pytest.approx(sum(saved.values()))
     assert found.covered == 1
     assert (found.steps, found.total.decode_rows) == (60, 240)
@@ -234,7 +234,7 @@ def test_where_nothing_was_decoded_it_is_absent() -> None:
 
 
 def test_one_engine_that_calibrates_does_not_hide_the_other() -> None:
-    other = [engine(engine="e1"), replace(sequence("z", "slow"), engine="e1")]
+    other: list[Record] = [engine(engine="e1"), replace(sequence("z", "slow"), engine="e1")]
     later_on = [step(n + 1, [row("z", d=4, a=1)], engine="e1", ts=T0 + 42 + n, duration_ms=80) for n in range(4)]
     found = balanced(calibrated(*other, *mixed(), *later_on), window=5.95)
     assert found.total.state in ("ok", "few")

@@ -42,7 +42,8 @@ def page_lines(balance: Balance, width: int) -> list[Line]:
         lines += [*saved_table(balance, width), EMPTY, *_payments(balance, width)]
     out = list(_left_out(balance))
     if out:
-        lines += [EMPTY, (("Left out", "bright"),), *out]
+        counts = f"  {share(balance.covered)} of the time counts" if balance.covered is not None else ""
+        lines += [EMPTY, (("Left out", "bright"), (counts, "dim")), *out]
     for note in balance.notes:
         lines += _text(clean(note), width)
     lines += [EMPTY, (("What this is", "bright"),)]
@@ -70,7 +71,6 @@ def _sum(balance: Balance) -> list[Line]:
         ("● " if won else "▲ ", "ok" if won else "warn"),
         (f"Speculation {'saved' if won else 'cost'} {spent(total.saved)}", "bright"),
         (f": {spent(total.used)} where vanilla needs {spent(total.vanilla)}", "text"),
-        (f" · {share(balance.covered)} of the time counts", "dim"),
     )
     few: Line = (("  few: not to be relied on", "warn"),)
     return [line, few] if total.state == "few" else [line]

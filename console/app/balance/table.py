@@ -9,9 +9,10 @@ from console.app.balance.amounts import amount, places, share, sign_of
 from console.app.drawing.spans import Line, Role, Span, clean, left, right
 from store.balance.records import Balance, WorkloadBalance
 
-NAME: Final = 16
-"""Cells of a workload's name, the glyph before it included."""
-CELL: Final = 9
+NAMES: Final = (14, 24)
+"""Cells of a workload's name, the glyph before it included: at least, and where there is room."""
+CELL: Final = 8
+PAID_CELL: Final = 9
 TOTAL: Final = "together"
 
 
@@ -32,21 +33,22 @@ _COLUMNS: Final = (
     _Column("others'", "paid_others"),
     _Column("rest", "unexplained"),
 )
-_EXTRA: Final = 8
+_EXTRA: Final = 7
 """Cells of ± and of the share that counts, each."""
 
 
 def saved_table(balance: Balance, width: int) -> list[Line]:
     """A line a workload, all of them at the end."""
     everyone = [*balance.workloads, balance.total]
-    wide = width >= NAME + CELL * len(_COLUMNS) + 2 * _EXTRA
+    wide = width >= NAMES[0] + CELL * len(_COLUMNS) + 2 * _EXTRA
     columns = [column for column in _COLUMNS if wide or not column.wide]
+    name = _name_width(width - CELL * len(columns) - (2 if wide else 1) * _EXTRA)
     decimals = places(getattr(one, column.field) for one in everyone for column in columns)
     titles = "".join(right(column.title, CELL) for column in columns)
-    head = left("", NAME) + titles + right("±", _EXTRA) + (right("counts", _EXTRA) if wide else "")
+    head = left("", name) + titles + right("±", _EXTRA) + (right("counts", _EXTRA) if wide else "")
     lines: list[Line] = [((head, "dim"),)]
     for one in everyone:
-        spans = [*_name(one), *(_cell(one, column, decimals) for column in columns)]
+        spans = [*_name(one, name), *(_cell(one, column, decimals) for column in columns)]
         spans.append((right(_error(one, decimals), _EXTRA), "dim"))
         if wide:
             spans.append((right(share(one.covered), _EXTRA), "dim"))
@@ -60,7 +62,7 @@ def paid_table(balance: Balance, width: int) -> list[Line]:
     assert balance.paid is not None
     drafting = [n for n, one in enumerate(balance.workloads) if one.draft_tokens]
     drafting.sort(key=lambda n: -(balance.workloads[n].drafts_cost or 0.0))
-    room = max(1, (width - NAME - CELL) // CELL)
+    room = max(1, (width - NAMES[0] - PAID_CELL) // PAID_CELL)
     shown = drafting if len(drafting) <= room else drafting[: room - 1]
     groups = [[n] for n in shown] + ([drafting[len(shown) :]] if len(shown) < len(drafting) else [])
     titles = [clean(balance.workloads[group[0]].workload or "") for group in groups[: len(shown)]]
@@ -68,28 +70,33 @@ def paid_table(balance: Balance, width: int) -> list[Line]:
     table = [[sum(row[n] for n in group) for group in groups] for row in balance.paid]
     costs = [sum(row[place] for row in table) for place in range(len(groups))]
     decimals = places([*costs, sum(costs)])
-    head = (
-        left("  paid by", NAME) + "".join(right(title, CELL - 1).rjust(CELL) for title in titles) + right(TOTAL, CELL)
-    )
+    name = _name_width(width - PAID_CELL * (len(groups) + 1))
+    columns = "".join(right(right(title, PAID_CELL - 1), PAID_CELL) for title in [*titles, TOTAL])
+    head = left("  paid by", name) + columns
     lines: list[Line] = [((head, "dim"),)]
     for n, row in enumerate(table):
         own = next((place for place, group in enumerate(groups[: len(shown)]) if group == [n]), None)
-        lines.append(_paid(clean(balance.workloads[n].workload or ""), row, decimals, own, "text"))
-    return [*lines, _paid(TOTAL, costs, decimals, None, "bright")]
+        lines.append(_paid(clean(balance.workloads[n].workload or ""), name, row, decimals, own, "text"))
+    return [*lines, _paid(TOTAL, name, costs, decimals, None, "bright")]
 
 
-def _paid(name: str, row: Sequence[float], decimals: int, own: int | None, role: Role) -> Line:
-    spans: list[Span] = [(left(f"  {name}", NAME), role)]
+def _paid(name: str, size: int, row: Sequence[float], decimals: int, own: int | None, role: Role) -> Line:
+    spans: list[Span] = [(left(f"  {name}", size), role)]
     for place, paid in enumerate(row):
-        spans.append((right(amount(paid, decimals), CELL), "dim" if place == own else role))
-    return (*spans, (right(amount(sum(row), decimals), CELL), "bright"))
+        spans.append((right(amount(paid, decimals), PAID_CELL), "dim" if place == own else role))
+    return (*spans, (right(amount(sum(row), decimals), PAID_CELL), "bright"))
 
 
-def _name(one: WorkloadBalance) -> list[Span]:
+def _name_width(room: int) -> int:
+    least, most = NAMES
+    return min(most, max(least, room))
+
+
+def _name(one: WorkloadBalance, size: int) -> list[Span]:
     if one.workload is None:
-        return [(left(f"  {TOTAL}", NAME), "bright")]
+        return [(left(f"  {TOTAL}", size), "bright")]
     glyph, role = sign_of(one)
-    return [(f"{glyph} ", role), (left(clean(one.workload), NAME - 2), "text")]
+    return [(f"{glyph} ", role), (left(clean(one.workload), size - 2), "text")]
 
 
 def _cell(one: WorkloadBalance, column: _Column, decimals: int) -> Span:
