@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.speedup import Speedup, SpeedupState
 from engine.step_time.columns import Bools
-from store.balance.ledger import SERVING, Ledger
+from store.balance.ledger import MEASURED, SERVING, Ledger
 from store.balance.records import WorkloadBalance
 
 _TELLING: Final[tuple[SpeedupState, ...]] = ("ok", "few")
@@ -24,7 +24,9 @@ def amounts(ledger: Ledger, workload: int | None, telling: bool) -> WorkloadBala
     """Of one workload (None: of all). Without amounts where the ledger does not tell, or none of its time counts."""
     speedup = ledger.speedup_of(workload)
     inside = np.ones(len(ledger.workloads), dtype=bool) if workload is None else _only(ledger, workload)
-    time = ledger.seconds[SERVING] if workload is None else float(ledger.time[workload]) / 1000
+    time, measured = ledger.seconds[SERVING], ledger.seconds[MEASURED]
+    if workload is not None:
+        time, measured = float(ledger.time[workload]) / 1000, float(ledger.measured[workload]) / 1000
     used = float(ledger.sums.used[inside].sum()) / 1000
     facts = WorkloadBalance(
         workload=None if workload is None else ledger.workloads[workload],
@@ -33,6 +35,7 @@ def amounts(ledger: Ledger, workload: int | None, telling: bool) -> WorkloadBala
         draft_tokens=int(ledger.drafted[inside].sum()),
         engine_seconds=time,
         covered=min(1.0, used / time) if time else None,
+        measured=min(1.0, measured / time) if time else None,
     )
     return _with_amounts(facts, ledger, inside, used, speedup) if telling and used else facts
 

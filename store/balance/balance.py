@@ -114,7 +114,7 @@ def _balance(
     telling = tells(ledger)
     total = amounts(ledger, None, telling)
     order = [int(place) for place in np.argsort(-ledger.time, kind="stable") if ledger.rows[place]]
-    left_out = LeftOut(**{why: value for why, value in ledger.seconds.items() if why != SERVING})
+    left_out = LeftOut(**{why: ledger.seconds[why] for why in LeftOut.__struct_fields__})
     gaps, lost = only_row(
         connection, "SELECT count(*), coalesce(sum(frames_lost), 0)::BIGINT FROM gaps WHERE ts > ? AND ts <= ?", asked
     )

@@ -21,7 +21,9 @@ from store.buckets import CALIBRATION
 from store.load import Runner
 
 SERVING: Final = "serving"
-"""Key of the time that `covered` is a share of."""
+"""Key of the time that shares are told of, …"""
+MEASURED: Final = "measured"
+"""… and of its part that counts and lies at loads whose vanilla time the table of step times knows."""
 
 _RUN, _BAND = 44, 20
 """Bits below the number of a run and below the band of a batch, in one number for a load of an engine."""
@@ -42,19 +44,23 @@ class Ledger:
     block: int
     sums: Settlement = field(init=False)
     seconds: dict[str, float] = field(init=False)
-    """Of engine time: the fields of `LeftOut` and SERVING."""
+    """Of engine time: the fields of `LeftOut`, SERVING and MEASURED."""
     rows: Ints = field(init=False)
     """Decode rows in steps that serve, by workload, as are …"""
     time: Floats = field(init=False)
-    """… the shares of their time, ms."""
+    """… the shares of their time, ms, …"""
+    measured: Floats = field(init=False)
+    """… and of MEASURED."""
     drafted: Floats = field(init=False)
     """Tokens drafted in steps that count."""
 
     def __post_init__(self) -> None:
         many = len(self.workloads)
         self.sums = Settlement.nothing(many)
-        self.seconds = dict.fromkeys(("no_decode_rows", "calibration", "incomplete", "not_calibrated", SERVING), 0.0)
-        self.rows, self.time, self.drafted = np.zeros(many, dtype=np.int64), np.zeros(many), np.zeros(many)
+        kinds = ("no_decode_rows", "calibration", "incomplete", "not_calibrated", SERVING, MEASURED)
+        self.seconds = dict.fromkeys(kinds, 0.0)
+        self.rows = np.zeros(many, dtype=np.int64)
+        self.time, self.measured, self.drafted = (np.zeros(many) for _ in range(3))
         self._blocks: dict[int, tuple[Floats, Floats]] = {}
         self._tokens: dict[tuple[Runner, int, int], Floats] = {}
         """Vanilla time of tokens by load, ms: what the error of calibration hangs on."""
@@ -66,22 +72,25 @@ class Ledger:
         self._leave_out("incomplete", read.duration[serving & ~whole])
         self.rows += read.rows[whole].sum(axis=0).astype(np.int64)
         self.time += (read.duration[whole] / read.batch[whole]) @ read.rows[whole]
-        vanilla, prefill = self._vanilla(read)
+        vanilla, prefill, measured = self._vanilla(read)
         counts = whole & np.isfinite(vanilla)
         self._leave_out("not_calibrated", read.duration[whole & ~counts])
         if counts.any():
             self._settle(read, np.flatnonzero(counts), vanilla, prefill)
+        known = counts & measured
+        self.seconds[MEASURED] += float(read.duration[known].sum()) / 1000
+        self.measured += (read.duration[known] / read.batch[known]) @ read.rows[known]
 
     def speedup_of(self, workload: int | None) -> Speedup:
         """Vanilla time over time used of a workload (None: of all), its state as a realised speedup has it."""
         inside = slice(None) if workload is None else slice(workload, workload + 1)
         gained, taken = (np.array([sums[kind][inside].sum() for sums in self._blocks.values()]) for kind in (1, 0))
-        rows, total = int(self.rows[inside].sum()), float(self.time[inside].sum())
+        rows, total, measured = int(self.rows[inside].sum()), float(self.time[inside].sum()), self.measured[inside]
         if workload is None:
             total = self.seconds[SERVING] * 1000
         error = sqrt(sum(self._error(runner, inside) ** 2 for runner in {runner for runner, *_ in self._tokens}))
         cell = np.array(list(self._blocks), dtype=np.int64)
-        return pooled_speedup([Account(cell, gained, taken, rows, total, float(taken.sum()), error)])
+        return pooled_speedup([Account(cell, gained, taken, rows, total, float(measured.sum()), error)])
 
     def _serving(self, read: Read) -> Bools:
         decoding = read.batch > 0
@@ -95,9 +104,11 @@ class Ledger:
     def _leave_out(self, why: str, duration: Floats) -> None:
         self.seconds[why] += float(duration.sum()) / 1000
 
-    def _vanilla(self, read: Read) -> tuple[Floats, Floats]:
-        """Vanilla-equivalent decode time and prefill part of each step, ms; NaN where it is not measured."""
+    def _vanilla(self, read: Read) -> tuple[Floats, Floats, Bools]:
+        """Vanilla-equivalent decode time (NaN where its engine's is not known) and prefill part of each step, ms, by
+        the table or the fit as a realised speedup has them; and whether the table knows its load."""
         vanilla, prefill = np.full(len(read.ts), np.nan), np.zeros(len(read.ts))
+        measured = np.zeros(len(read.ts), dtype=bool)
         for run in np.unique(read.run).tolist():
             model = self.models.get(self.runners[run]) if run in self.runners else None
             if model is None or model.error is None or model.error > LARGEST_ERROR:
@@ -106,10 +117,9 @@ class Ledger:
             batch, context = read.batch[mine], read.context[mine]
             found = model.vanilla_ms(batch, context)
             if found is not None:
-                trusted = model.measured(batch_band(batch), context_band(context, batch))
-                vanilla[mine] = np.where(trusted, found, np.nan)
-                prefill[mine] = model.prefill_ms(read.prefill[mine])
-        return vanilla, prefill
+                vanilla[mine], prefill[mine] = found, model.prefill_ms(read.prefill[mine])
+                measured[mine] = model.measured(batch_band(batch), context_band(context, batch))
+        return vanilla, prefill, measured
 
     def _settle(self, read: Read, places: Ints, vanilla: Floats, prefill: Floats) -> None:
         many, block = len(self.workloads), (read.ts[places] // self.block).astype(np.int64)

@@ -13,9 +13,10 @@ from store.figures import SpeedupState, Window
 class WorkloadBalance(msgspec.Struct, frozen=True, kw_only=True):
     """What a workload saved, and of what that is made: saved = brought − paid_own − paid_others − unexplained.
 
-    The amounts are exact sums over the steps that count. Where these carry less than 80 % of the workload's engine time
-    its state is `calibrating`: they are then of that part alone. They are None where no step of it counts, and for all
-    workloads where the whole balance is `calibrating` or `absent`.
+    The amounts are exact sums over the steps that count. States are those of a realised speedup, by engine time: a
+    workload is `calibrating` where less than 80 % of its time is measured, so that its amounts hang on the fit; they
+    come without an interval then. They are None where no step of it counts, and for all workloads where the whole
+    balance is `calibrating` or `absent`.
     """
 
     workload: str | None
@@ -29,6 +30,8 @@ class WorkloadBalance(msgspec.Struct, frozen=True, kw_only=True):
     """Its share of the steps that it was in, whether or not they count."""
     covered: float | None
     """The share of these seconds whose steps count."""
+    measured: float | None
+    """The share that counts and lies at loads whose vanilla time is measured; the rest is by the fit."""
     used: float | None = None
     """The same share of the steps that count."""
     vanilla: float | None = None
@@ -63,7 +66,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     incomplete: float = 0.0
     """One of their rows is quarantined, or not attributed yet."""
     not_calibrated: float = 0.0
-    """Their vanilla time is not measured: the table of step times does not know their load, or not well enough."""
+    """Nothing is known yet of the vanilla times of their engine, or not well enough."""
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):

@@ -196,7 +196,7 @@ def test_steps_that_drafted_nothing_explain_no_draft() -> None:
 
 
 def test_steps_that_can_not_be_settled_are_left_out_and_told() -> None:
-    """Prompts alone, a row that can't be, a load that vanilla was never seen at, and calibration."""
+    """Prompts alone, a row that can't be, an engine whose vanilla is not known, and calibration."""
     bad = row("a", d=2, a=4)
     workloads = WORKLOADS | {"x": CALIBRATION}
     odd = [
@@ -204,9 +204,11 @@ def test_steps_that_can_not_be_settled_are_left_out_and_told() -> None:
         step(2001, [row("a", d=0, a=0, cause="prefill")], ts=T0 + 48.2, duration_ms=100),
         step(2002, [bad, *idle("b", "c", "d")], ts=T0 + 48.3, duration_ms=70),
         step(2003, [row("a", d=4, a=1)], ts=T0 + 48.4, duration_ms=40),
+        step(1, [row("z", d=4, a=1)], engine="e1", ts=T0 + 48.45, duration_ms=40),
         step(2004, idle("x", "c"), ts=T0 + 48.5, duration_ms=30),
     ]
-    found = balanced(calibrated(*mixed(), *odd, workloads=workloads), window=7.55)
+    other: list[Record] = [engine(engine="e1"), replace(sequence("z"), engine="e1")]
+    found = balanced(calibrated(*other, *mixed(), *odd, workloads=workloads), window=7.55)
     out = found.left_out
     assert (out.no_decode_rows, out.incomplete, out.not_calibrated, out.calibration) == pytest.approx(
         (0.3, 0.07, 0.04, 0.03)
@@ -214,7 +216,9 @@ def test_steps_that_can_not_be_settled_are_left_out_and_told() -> None:
     assert found.total.used == pytest.approx(found.engine_seconds - 0.44)
     assert found.covered == pytest.approx(found.total.used / (found.total.used + 0.11))  # type: ignore[operator]
     code = by_name(found)["code"]
-    assert code.covered == pytest.approx(code.used / (code.used + 0.04))  # type: ignore[operator]
+    assert code.used is not None
+    assert code.covered == pytest.approx(code.used / (code.used + 0.04))
+    assert code.measured == pytest.approx((code.used - 0.04) / (code.used + 0.04))  # alone in a step, by the fit
     assert CALIBRATION not in by_name(found)
 
 

@@ -38,11 +38,19 @@ def share(value: float | None) -> str:
 
 
 def sign_of(balance: WorkloadBalance) -> tuple[str, Role]:
-    """Glyph and role: ● saved, ▲ lost, ◐ too little of it counts, ○ little or nothing was seen."""
+    """Glyph and role: ● saved, ▲ lost, = neither for sure, ◐ too little is measured, ○ little or nothing was seen."""
     if balance.saved is None:
         return ("◐", "accent") if balance.state == "calibrating" else ("○", "dim")
     if balance.state == "calibrating":
         return "◐", "accent"
     if balance.state != "ok":
         return "○", "dim"
+    if balance.saved_low is not None and balance.saved_high is not None and balance.saved_low < 0 < balance.saved_high:
+        return "=", "dim"
     return ("●", "ok") if balance.saved >= 0 else ("▲", "warn")
+
+
+def half_width(balance: WorkloadBalance) -> float | None:
+    """Half the interval of what was saved, seconds."""
+    low, high = balance.saved_low, balance.saved_high
+    return None if low is None or high is None else (high - low) / 2

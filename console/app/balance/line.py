@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from console.app.balance.amounts import share, sign_of, spent
+from console.app.balance.amounts import half_width, share, sign_of, spent
 from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, Part, clean, clip, cut, fit
 from store.balance.records import Balance, WorkloadBalance
@@ -28,7 +28,7 @@ def balance_line(balance: Balance | None, workload: str | None, width: int) -> L
     head: Line = ((f" {glyph} ", role), (f"{clip(clean(workload or ''), NAME)} ", "bright"))
     window = numbers.duration(balance.window.end - balance.window.start)
     if one.saved is None:
-        why = f"calibrating what speculation cost and saved: vanilla is measured for {share(one.covered)} of its time"
+        why = f"calibrating what speculation cost and saved: vanilla is measured for {share(one.measured)} of its time"
         return cut((*head, (why, "dim")), width)
     parts = [
         Part((*head, *_saved(one, window)), 6, (*head, *_saved(one, window, brief=True)), 0),
@@ -42,8 +42,14 @@ def _saved(one: WorkloadBalance, window: str, *, brief: bool = False) -> Line:
     assert one.saved is not None
     assert one.used is not None
     assert one.vanilla is not None
-    word = "saved" if one.saved >= 0 else "lost"
-    spans: Line = ((f"{word} ", "text"), (spent(one.saved), "bright"), (f" of engine time in {window}", "text"))
+    word, half = "saved" if one.saved >= 0 else "lost", half_width(one)
+    error = "" if half is None else f" ±{spent(half)}"
+    spans: Line = (
+        (f"{word} ", "text"),
+        (spent(one.saved), "bright"),
+        (error, "dim"),
+        (f" of engine time in {window}", "text"),
+    )
     if brief:
         return spans
     return (*spans, (f": {spent(one.used)} for {spent(one.vanilla)} of vanilla", "dim"))

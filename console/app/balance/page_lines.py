@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from console.app.balance.amounts import share, spent
+from console.app.balance.amounts import half_width, share, sign_of, spent
 from console.app.balance.table import paid_table, saved_table
 from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, clean, cut, wrap
@@ -17,7 +17,7 @@ _MEANING: Final = (
     "saved = brought − own − others' − rest. brought: tokens beyond one a step, by the workload's own drafts. A step's"
     " extra time over vanilla is due to those whose tokens were drafted, in proportion, and paid by all its rows alike:"
     " own and others' is what the workload paid for its own and for other workloads' drafts. rest: extra time of steps"
-    " in which nobody had drafted.",
+    " in which nobody had drafted. ± is at 95 %: for = it may as well be nothing.",
     "Not the realised speedup: that counts every row alike, this every second. Each figure is rounded by itself.",
 )
 _NOTHING: Final = "Nothing was decoded in this window, so that there is nothing to save or to pay for."
@@ -34,7 +34,10 @@ def page_lines(balance: Balance, width: int) -> list[Line]:
         lines += _text(_NOTHING, width)
     elif balance.paid is None:
         lines += [
-            (("◐ calibrating", "accent"), (f"  vanilla is measured for {share(balance.covered)} of the time", "text"))
+            (
+                ("◐ calibrating", "accent"),
+                (f"  vanilla is measured for {share(balance.total.measured)} of the time", "text"),
+            )
         ]
         lines += [*_text(_WAITS, width), EMPTY, *_times(balance)]
     else:
@@ -66,10 +69,12 @@ def _sum(balance: Balance) -> list[Line]:
     assert total.saved is not None
     assert total.used is not None
     assert total.vanilla is not None
-    won = total.saved >= 0
+    won, half = total.saved >= 0, half_width(total)
+    glyph, role = sign_of(total)
     line: Line = (
-        ("● " if won else "▲ ", "ok" if won else "warn"),
+        (f"{glyph} ", role),
         (f"Speculation {'saved' if won else 'cost'} {spent(total.saved)}", "bright"),
+        ("" if half is None else f" ±{spent(half)}", "dim"),
         (f": {spent(total.used)} where vanilla needs {spent(total.vanilla)}", "text"),
     )
     few: Line = (("  few: not to be relied on", "warn"),)
@@ -87,7 +92,7 @@ def _times(balance: Balance) -> list[Line]:
     """Who used the engine is known before anything is known of vanilla."""
     return [
         ((f"  {clean(one.workload or '')}: ", "text"), (f"{spent(one.engine_seconds)} of engine time", "text"),
-         (f", {share(one.covered)} of it measured", "dim"))
+         (f", {share(one.measured)} of it measured", "dim"))
         for one in balance.workloads
     ]  # fmt: skip
 
@@ -95,7 +100,7 @@ def _times(balance: Balance) -> list[Line]:
 def _left_out(balance: Balance) -> Iterator[Line]:
     out = balance.left_out
     for seconds, why in (
-        (out.not_calibrated, "at loads whose vanilla time is not measured"),
+        (out.not_calibrated, "of engines whose vanilla times are not known yet"),
         (out.incomplete, "in steps with a row that is quarantined or not attributed yet"),
         (out.no_decode_rows, "in steps that decoded nothing: prompts alone"),
         (out.calibration, "in specdeck's own calibration"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from console.app.balance.amounts import amount, places, share, sign_of
+from console.app.balance.amounts import amount, half_width, places, share, sign_of
 from console.app.drawing.spans import Line, Role, Span, clean, left, right
 from store.balance.records import Balance, WorkloadBalance
 
@@ -34,24 +34,25 @@ _COLUMNS: Final = (
     _Column("rest", "unexplained"),
 )
 _EXTRA: Final = 7
-"""Cells of ± and of the share that counts, each."""
+"""Cells of ±."""
+_MEASURED: Final = 10
 
 
 def saved_table(balance: Balance, width: int) -> list[Line]:
     """A line a workload, all of them at the end."""
     everyone = [*balance.workloads, balance.total]
-    wide = width >= NAMES[0] + CELL * len(_COLUMNS) + 2 * _EXTRA
+    wide = width >= NAMES[0] + CELL * len(_COLUMNS) + _EXTRA + _MEASURED
     columns = [column for column in _COLUMNS if wide or not column.wide]
-    name = _name_width(width - CELL * len(columns) - (2 if wide else 1) * _EXTRA)
+    name = _name_width(width - CELL * len(columns) - _EXTRA - (_MEASURED if wide else 0))
     decimals = places(getattr(one, column.field) for one in everyone for column in columns)
     titles = "".join(right(column.title, CELL) for column in columns)
-    head = left("", name) + titles + right("±", _EXTRA) + (right("counts", _EXTRA) if wide else "")
+    head = left("", name) + titles + right("±", _EXTRA) + (right("measured", _MEASURED) if wide else "")
     lines: list[Line] = [((head, "dim"),)]
     for one in everyone:
         spans = [*_name(one, name), *(_cell(one, column, decimals) for column in columns)]
         spans.append((right(_error(one, decimals), _EXTRA), "dim"))
         if wide:
-            spans.append((right(share(one.covered), _EXTRA), "dim"))
+            spans.append((right(share(one.measured), _MEASURED), "dim"))
         lines.append(tuple(spans))
     return lines
 
@@ -104,10 +105,10 @@ def _cell(one: WorkloadBalance, column: _Column, decimals: int) -> Span:
     text = right(amount(value, decimals, signed=column.signed), CELL)
     if column.field != "saved" or value is None:
         return text, "bright" if one.workload is None else "text"
-    return text, "warn" if value < 0 else "ok"
+    role = sign_of(one)[1]
+    return text, role if role in ("ok", "warn") else "text"
 
 
 def _error(one: WorkloadBalance, decimals: int) -> str:
-    if one.saved_low is None or one.saved_high is None:
-        return ""
-    return amount((one.saved_high - one.saved_low) / 2, decimals)
+    half = half_width(one)
+    return "" if half is None else amount(half, decimals)
