@@ -75,9 +75,8 @@ def line(workload: str, width: int = 120, **changes: Any) -> str:
 
 
 def test_the_line_says_what_was_saved_and_who_paid() -> None:
-    assert line("code") == (
-        " ● code saved 39 s ±5.2 s of engine time in 5 min · its drafts cost 19 s, of which repeat paid 4.1 s, chat 3.2 s"
-    )
+    paid = "its drafts cost 19 s, of which repeat paid 4.1 s, chat 3.2 s"
+    assert line("code") == f" ● code saved 39 s ±5.2 s of engine time in 5 min · {paid}"
     assert ": 104 s for 142 s of vanilla · its drafts cost 19 s, of which" in line("code", 200)
     assert line("creative").startswith(" ▲ creative lost 4.3 s")
     assert "it drafted nothing" in line(scenes.HOSTILE)
