@@ -44,17 +44,18 @@ def _gone(connection: duckdb.DuckDBPyConnection, start: float) -> Iterator[str]:
     raw = progress.up_to(connection, progress.RAW_FROM)
     if max(start, 0.0) < raw:
         yield (
-            f"steps up to {_written(raw)} are no longer kept one by one: figures there are of whole cells, and their "
+            f"steps up to {written(raw)} are no longer kept one by one: figures there are of whole cells, and their "
             "transitions and mismatches are not listed"
         )
     sequences = progress.up_to(connection, progress.SEQUENCES_FROM)
     if max(start, 0.0) < sequences and _anything_before(connection, sequences):
-        yield f"sequences that ended before {_written(sequences)} are no longer kept: intervals know nothing of them"
+        yield f"sequences that ended before {written(sequences)} are no longer kept: intervals know nothing of them"
 
 
 def _anything_before(connection: duckdb.DuckDBPyConnection, ts: float) -> bool:
     return bool(connection.execute("FROM rollup_1h WHERE cell < ? LIMIT 1", [ts]).fetchall())
 
 
-def _written(ts: float) -> str:
+def written(ts: float) -> str:
+    """A moment as notes name it, in UTC."""
     return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -18,7 +18,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "traces", "engine", "choose", "edit",
-    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "compare", "page",
+    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "compare", "page", "balance",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -42,11 +42,25 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "what_if": "Asking what if",
     "compare": "Comparing",
     "page": "Help and explanations",
+    "balance": "What speculation cost and saved",
 }
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "export", "record", "confirm", "leave", "go", "what_if", "compare", "page"}
+    {
+        "choose",
+        "edit",
+        "rehearse",
+        "export",
+        "record",
+        "confirm",
+        "leave",
+        "go",
+        "what_if",
+        "compare",
+        "page",
+        "balance",
+    }
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -197,6 +211,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "bucket_lane", "l", "lane", "Selected workload into the vanilla lane, or out", "live", spare=5,
         dangerous=True, needs=("station", "write", "policy", "bucket"),
     ),
+    Action(
+        "balance", "b", "balance", "What speculation cost and saved each workload, and who paid for whose drafts",
+        "live", spare=6, needs=("station", "bucket"),
+    ),
     Action("back", "escape", "back", "Drop the mark of a comparison; then filter and sorting", "live", shown=False,
            display="esc"),
     Action(
@@ -314,6 +332,7 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("compare_these", "enter", "compare", "Compare it with the marked one", "compare"),
     Action("leave_compare", "escape", "cancel", "Compare nothing", "compare", display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
+    Action("close_balance", "escape,q,enter,b", "close", "Close the page", "balance", display="esc"),
 )  # fmt: skip
 
 ACTIONS: Final[Mapping[str, Action]] = {action.id: action for action in _ALL}

@@ -11,7 +11,8 @@ import duckdb
 
 from console.cli.outcomes import BadInput, Unreachable
 from console.cli.station import ask, running_station
-from console.feed.protocol import AlertsParams, ReportParams
+from console.feed.protocol import AlertsParams, BalanceParams, ReportParams
+from store.balance.records import Balance
 from store.database import Store, StoreBusy, StoreError
 from store.figures import Report
 from store.judge.reports import AlertHistory
@@ -36,6 +37,18 @@ def load_report(source: str, by: list[str] | None, window: float | None, at: flo
 
     with opened(source) as store:
         return report(store.connection, source=source, by=by, window=window, at=at)
+
+
+def load_balance(source: str, window: float | None, at: float | None) -> Balance:
+    """What speculation cost and saved each workload of a source. Raises as `load_report`."""
+    if source == LIVE:
+        return ask("balance", Balance, BalanceParams(window=window, at=at), seconds=_REPORT_SECONDS)
+    from store.balance.balance import balance
+    from store.step_models import step_models
+
+    with opened(source) as store:
+        models = step_models(store.connection)
+        return balance(store.connection, models, source=source, window=window, at=at)
 
 
 def load_alerts(source: str, window: float | None, settings: JudgeSettings | None = None) -> AlertHistory:

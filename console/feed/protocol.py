@@ -31,6 +31,7 @@ Method = Literal[
     "alerts",
     "alert_act",
     "report",
+    "balance",
     "span",
     "side",
     "export",
@@ -55,7 +56,7 @@ ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refu
 CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
-    "span", "side", "trace_state", "record_text", "bucket_detail", "fingerprint", "map_get", "map_put",
+    "span", "side", "trace_state", "record_text", "bucket_detail", "balance", "fingerprint", "map_get", "map_put",
     "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "traces", "recording_begin", "recording_end", "buckets",
 )  # fmt: skip
 
@@ -272,6 +273,18 @@ class ReportParams(msgspec.Struct, frozen=True, kw_only=True):
     at: float | None = None
 
 
+class BalanceParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `balance`, answered with a `store.balance.records.Balance`: what speculation cost and saved each
+    workload, and who paid for whose drafts, as of the last flush."""
+
+    window: float | None = None
+    """Seconds back from `at`; None for all that is kept row by row."""
+    at: float | None = None
+    """Unix seconds; None for the last step, in a replay for its clock."""
+    most_rows: int | None = None
+    """Only the newest steps where they have more decode rows; None for all of them."""
+
+
 class SideParams(msgspec.Struct, frozen=True, kw_only=True):
     """Params of `side`: figures, depths and configuration of (start, end], Unix seconds, for a comparison. None: from
     the beginning, to the end."""
@@ -393,6 +406,7 @@ __all__ = [
     "LONGEST_SNOOZE_SECONDS",
     "AlertAct",
     "AlertsParams",
+    "BalanceParams",
     "DrillDone",
     "ErrorCode",
     "ErrorObject",

@@ -13,6 +13,7 @@ from console.feed.fixed_window import FixedWindow
 from console.feed.messages import ReplayView
 from console.feed.protocol import (
     AlertsParams,
+    BalanceParams,
     ExportParams,
     Hello,
     HistoryParams,
@@ -41,6 +42,7 @@ _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
     "bucket_detail": (BucketDetailParams, queries.bucket_detail),
     "report": (ReportParams, queries.report),
     "side": (SideParams, queries.side),
+    "balance": (BalanceParams, queries.balance),
     "alerts": (AlertsParams, queries.alerts),
     "policy_history": (HistoryParams, queries.policy_history),
     "steps": (StepsParams, queries.steps),

@@ -10,6 +10,7 @@ from console.feed.fixed_window import FixedFigures, FixedWindow
 from console.feed.messages import Series
 from console.feed.protocol import (
     AlertsParams,
+    BalanceParams,
     ExportParams,
     History,
     HistoryParams,
@@ -26,6 +27,7 @@ from console.feed.protocol import (
 )
 from console.feed.server import FeedError
 from console.picturing import bucket_detail as details
+from console.picturing.balances import balance_of
 from console.picturing.history_entries import entries
 from console.picturing.marginal_points import decided_gains
 from console.picturing.request_rows import check_requests, rows_of
@@ -33,6 +35,7 @@ from console.replaying.alerts_then import alerts_then
 from console.replaying.picture import map_then
 from console.replaying.player import Player
 from engine.policy import parse_mode
+from store.balance.records import Balance
 from store.comparing.sides import Side
 from store.database import StoreError
 from store.figures import Report
@@ -99,6 +102,13 @@ def side(player: Player, params: SideParams) -> Side:
             return measure.side(connection, source=source, by=params.by, start=params.start, end=end)
     except reports.ReportError as error:
         raise FeedError("bad_params", str(error)) from error
+
+
+def balance(player: Player, params: BalanceParams) -> Balance:
+    """As of the clock, by the step times of all that was taken in."""
+    at = player.now() if params.at is None else params.at
+    with player.opened.reading() as connection:
+        return balance_of(connection, player.models, params, source=str(player.opened.path), at=at)
 
 
 def alerts(player: Player, params: AlertsParams) -> AlertHistory:

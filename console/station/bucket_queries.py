@@ -1,4 +1,4 @@
-"""What consoles ask of one bucket that takes the store to answer: beside the recorder and off the event loop."""
+"""What consoles ask of buckets that takes raw rows to answer: beside the recorder and off the event loop."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from console.feed.bucket_detail import BucketDetail, BucketDetailParams, MarginalGain
+from console.feed.protocol import BalanceParams
 from console.feed.server import FeedError
 from console.picturing import bucket_detail as details
+from console.picturing.balances import balance_of
 from console.picturing.marginal_points import with_marginals
+from store.balance.records import Balance
 from store.figures import BucketKey, SeriesPoint
 from store.series_detail import detailed
 
@@ -55,3 +58,14 @@ def _detail(station: Station, params: BucketDetailParams, max_k: int, marginal: 
             level=details.level_of(house.levels.get(BucketKey(*params.key))), marginal=marginal,
             absent={"level": details.NO_LEVEL, "marginal": NO_GAIN},
         )  # fmt: skip
+
+
+async def balance(station: Station, params: BalanceParams, actor: str) -> Balance:
+    if station.control is None:
+        raise FeedError("refused", OBSERVED)
+    return await asyncio.to_thread(_balance, station, params)
+
+
+def _balance(station: Station, params: BalanceParams) -> Balance:
+    with station.recorder.reading() as connection:
+        return balance_of(connection, station.recorder.house.models, params, source="live", at=params.at)

@@ -13,6 +13,7 @@ from console.feed.messages import RehearsalView, Snapshot
 from console.feed.protocol import (
     AlertAct,
     AlertsParams,
+    BalanceParams,
     DrillDone,
     ExportParams,
     FingerprintParams,
@@ -74,6 +75,7 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "drill_done": (DrillDone, drill_done),
         "engine_restart": (RestartParams, engine_restart),
         "report": (ReportParams, queries.report),
+        "balance": (BalanceParams, bucket_queries.balance),
         "span": (None, queries.span),
         "side": (SideParams, queries.side),
         "export": (ExportParams, queries.export),

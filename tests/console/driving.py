@@ -60,7 +60,8 @@ def _all_drawn(app: SpecdeckApp) -> bool:
     if isinstance(screen, BucketScreen):
         return screen.has_answers or screen.key is None
     if isinstance(screen, LiveScreen) and app.picture.snapshot.buckets:
-        return not screen.query_one("#charts").display or screen.has_series
+        balanced = not screen.query_one("#balance").display or screen.balance.answered
+        return balanced and (not screen.query_one("#charts").display or screen.has_series)
     return True
 
 

@@ -13,6 +13,7 @@ from console.feed.messages import Snapshot
 from console.feed.protocol import History, LogChunk, MapAnswer, Method, PolicyResult
 from console.feed.traces import Traces
 from engine.records import PolicyMode
+from store.balance.records import Balance
 from store.judge.reports import AlertHistory, AlertReport
 from store.operating_map.records import OperatingMap
 from tests.console import scenes, side_scenes, trace_scenes
@@ -43,6 +44,8 @@ class MemoryFeed:
         self.no_traces: FeedError | None = None
         self.no_windows: FeedError | None = None
         self.no_sides: FeedError | None = None
+        self.balance: Balance | None = scenes.balance()
+        """None: the station knows no such question."""
         self.few = False
         """A bucket has just begun."""
         self.thinking = asyncio.Event()
@@ -110,6 +113,10 @@ class MemoryFeed:
             if self.no_traces is not None:
                 raise self.no_traces
             answer = self.traces
+        elif method == "balance":
+            if self.balance is None:
+                raise FeedError("unknown_method", "no method 'balance'")
+            answer = self.balance
         elif self.refusal is not None:
             raise self.refusal
         elif method == "replay_act":

@@ -29,6 +29,7 @@ from console.feed.messages import (
 from console.feed.protocol import HistoryEntry
 from engine.policy.words import parse_mode
 from engine.records import PolicyMode
+from store.balance.records import Balance, LeftOut, WorkloadBalance
 from store.figures import BucketKey, Figures, SeriesPoint, Window
 from store.judge.alerts import Cause
 from store.judge.reports import AlertReport
@@ -546,6 +547,66 @@ def few_detail(bucket_key: BucketKey) -> BucketDetail:
             "cost": "step times not measured yet", "worst": "no recent sequence with 8 draft steps",
             "level": "no baseline yet: one is usable after a day", "marginal": "the controller has none yet",
         },
+    )  # fmt: skip
+
+
+def balance(**changes: Any) -> Balance:
+    """Of the five minutes before NOW: whose drafts paid, who lost by the others', who drafted nothing."""
+    paid = [
+        [8.9, 2.4, 1.6, 0.7, 0.0],
+        [4.1, 6.3, 1.2, 0.5, 0.0],
+        [3.2, 1.8, 2.9, 0.9, 0.0],
+        [2.0, 1.1, 0.9, 1.4, 0.0],
+        [0.6, 0.4, 0.3, 0.1, 0.0],
+    ]
+    names = ("code", "repeat", "chat", "creative", HOSTILE)
+    of = zip(names, (103.6, 71.2, 48.4, 22.9, 7.1), (52.7, 49.9, 7.3, 1.2, 0.0), strict=True)
+    workloads = [_balanced(place, name, used, brought, paid) for place, (name, used, brought) in enumerate(of)]
+    amounts = ("used", "vanilla", "saved", "brought", "paid_own", "paid_others", "unexplained", "others_paid",
+               "drafts_cost", "engine_seconds")  # fmt: skip
+    total = replace(
+        workloads[0], workload=None, saved_low=59.9, saved_high=77.7, covered=0.97, measured=0.93,
+        **{name: sum(getattr(one, name) for one in workloads) for name in amounts},
+    )  # fmt: skip
+    made = Balance(
+        source="live", window=Window(NOW - 300, NOW), steps=6_204, engine_seconds=268.1, covered=0.97,
+        left_out=LeftOut(not_calibrated=7.6, no_decode_rows=7.3), gaps=0, frames_lost=0, total=total,
+        workloads=workloads, paid=paid,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def calibrating_balance() -> Balance:
+    """An engine whose vanilla times are not measured yet."""
+    bare = [
+        WorkloadBalance(
+            workload=name,
+            state="calibrating",
+            decode_rows=900,
+            draft_tokens=1200,
+            engine_seconds=seconds,
+            covered=0.9,
+            measured=0.31,
+        )
+        for name, seconds in (("code", 103.6), ("chat", 48.4))
+    ]
+    return replace(
+        balance(), workloads=bare, paid=None, covered=0.9, left_out=LeftOut(not_calibrated=15.2),
+        total=replace(bare[0], workload=None, engine_seconds=152.0),
+    )  # fmt: skip
+
+
+def _balanced(place: int, name: str, used: float, brought: float, paid: list[list[float]]) -> WorkloadBalance:
+    own, others = paid[place][place], sum(paid[place]) - paid[place][place]
+    others_paid, rest = sum(row[place] for row in paid) - own, 0.004 * used
+    saved = brought - own - others - rest
+    few = name == HOSTILE
+    return WorkloadBalance(
+        workload=name, state="few" if few else "ok", decode_rows=round(used * 30),
+        draft_tokens=0 if few else round(used * 90), engine_seconds=used * 1.02, covered=0.98, measured=0.93, used=used,
+        vanilla=used + saved, saved=saved, saved_low=None if few else saved - 0.05 * used,
+        saved_high=None if few else saved + 0.05 * used, brought=brought, paid_own=own, paid_others=others,
+        unexplained=rest, others_paid=others_paid, drafts_cost=own + others_paid,
     )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "what_if": ("i",),
     "compare": ("equals_sign", "equals_sign"),
     "page": ("question_mark",),
+    "balance": ("b",),
 }
 BEFORE: dict[str, tuple[str, ...]] = {
     "live": ("7",),

@@ -12,6 +12,8 @@ from textual.widgets import Input
 
 from console.app import actions
 from console.app.actions import Context
+from console.app.balance.line import balance_line
+from console.app.balance.reader import BalanceReader
 from console.app.compare.desk import CompareDesk
 from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
@@ -31,12 +33,14 @@ from console.app.live.window_desk import ASK_SECONDS, WindowDesk
 from console.app.picture import Picture
 from console.feed.client import FeedError
 from console.feed.messages import BucketView, Series, Snapshot
-from console.feed.protocol import SeriesParams
+from console.feed.protocol import BalanceParams, SeriesParams
 from store.figures import BucketKey
 
 CHART_SECONDS: Final = 900.0
 SERIES_INTERVAL: Final = 1.0
 CHART_POINTS: Final = 120
+BALANCE_SECONDS: Final = 300.0
+"""Where the bucket's window is not known."""
 
 
 class LiveScreen(DeckScreen):
@@ -54,6 +58,7 @@ class LiveScreen(DeckScreen):
         self._windows = WindowDesk(self)
         self._shown: Snapshot | None = None
         """The snapshot, with the figures of a window that was fixed."""
+        self.balance = BalanceReader()
 
     def body(self) -> ComposeResult:
         yield LineView(id="nothing-yet")
@@ -66,6 +71,7 @@ class LiveScreen(DeckScreen):
                 yield LineView(id="alpha-chart")
             with Panel(id="load-panel"):
                 yield LineView(id="load-chart")
+        yield LineView(id="balance")
         yield LineView(id="spark")
 
     @property
@@ -109,6 +115,7 @@ class LiveScreen(DeckScreen):
         self.query_one("#filter").display = False
         self.table.focus()
         self.set_interval(SERIES_INTERVAL, self._want_series)
+        self.set_interval(SERIES_INTERVAL, self._want_balance)
 
     def draw(self, picture: Picture) -> None:
         self._shown = snapshot = self.table_window.through(picture)
@@ -120,6 +127,8 @@ class LiveScreen(DeckScreen):
             return
         self._draw_table(picture, snapshot)
         self._draw_charts(picture)
+        if not self.balance.answered:
+            self._want_balance()
         moved = abs(snapshot.ts - self._series_ts) > CHART_SECONDS / CHART_POINTS
         if picture.replay is not None and moved and not self._asking:
             self._want_series()  # a seek, or a quick replay: the charts go with the figures
@@ -172,6 +181,7 @@ class LiveScreen(DeckScreen):
         self._view("load-chart").show(lambda width, height: load_chart(series, width, height, engine))
         named = None if bucket is None else self.table_window.named(bucket)
         self._view("spark").show(lambda width, height: [spark_line(named, width)])
+        self._draw_balance()
 
     # Series of the selected bucket
 
@@ -198,6 +208,30 @@ class LiveScreen(DeckScreen):
             self._asking -= 1
         self._series, self._series_key = series, key
         self._draw_charts(self.deck.picture)
+
+    # What speculation cost and saved the selected bucket's workload
+
+    def _want_balance(self) -> None:
+        if not self.query_one("#balance").display or not self.is_current or self.selected is None:
+            return
+        params = self.balance.due(self.deck.picture, self._window())
+        if params is not None:
+            self._fetch_balance(params)
+
+    @work(group="balance", exit_on_error=False)
+    async def _fetch_balance(self, params: BalanceParams) -> None:
+        await self.balance.read(self.deck.feed, params)
+        self._draw_balance()
+
+    def _draw_balance(self) -> None:
+        bucket, answer = self.selected, self.balance.answer
+        workload = bucket.key.workload if bucket is not None else None
+        self._view("balance").show(lambda width, height: [balance_line(answer, workload, width)])
+
+    def _window(self) -> float:
+        """Seconds of the window that the selected bucket is shown for."""
+        window = self.selected.figures.window if self.selected is not None else None
+        return max(1.0, window.end - window.start) if window is not None else BALANCE_SECONDS
 
     def on_screen_resume(self) -> None:
         super().on_screen_resume()
@@ -251,6 +285,12 @@ class LiveScreen(DeckScreen):
     def action_sort_again(self) -> None:
         self._order.sort(self._order.sorted_by or self._order.next_sort(), self._rows)
         self.show(self.deck.picture)
+
+    @guarded
+    def action_balance(self) -> None:
+        from console.app.balance.page import BalancePage
+
+        self.app.push_screen(BalancePage(self.balance, self._window))
 
     @guarded
     def action_bucket_lane(self) -> None:
