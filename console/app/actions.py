@@ -103,6 +103,7 @@ _ALL: Final[tuple[Action, ...]] = (
         "pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4, needs=("live",)
     ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
+    Action("how", "h", "how", "How figures come about: what is marked, then the status line", "everywhere", spare=8),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
     Action(
         "command_palette", "ctrl+p", "palette", "Find an action by name", "everywhere", shown=False, display="ctrl+p"
@@ -154,7 +155,8 @@ _ALL: Final[tuple[Action, ...]] = (
         needs=_PLAYER,
     ),
     Action(
-        "explain", "enter", "explain", "Explain the acceptance rate of the selected bucket", "live", needs=("bucket",)
+        "explain", "enter", "explain", "Explain every figure of the selected bucket, with its SQL", "live",
+        needs=("bucket",),
     ),
     Action(
         "filter", "slash", "filter", "Show only buckets that contain a text", "live", spare=6, display="/",
@@ -207,6 +209,8 @@ _ALL: Final[tuple[Action, ...]] = (
         "lane", "l", "lane", "Selected workload into the vanilla lane, or out", "policy", spare=4,
         dangerous=True, needs=("station", "write", "policy", "workload"),
     ),
+    Action("explain_policy", "enter", "explain", "Explain the marked workload or change, the columns, the drill",
+           "policy", spare=5),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
         "explain_cell", "enter", "explain", "Explain the selected cell: formula, counts, interval, what was left out",
@@ -228,6 +232,7 @@ _ALL: Final[tuple[Action, ...]] = (
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
     ),
+    Action("explain_engine", "enter", "explain", "Explain what stands here, and executed K", "engine", spare=5),
     Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
     Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
     Action(
@@ -265,6 +270,8 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("other_field", "tab", "write one", "Write a policy, or back to the list", "what_if"),
     Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
            display="esc"),
+    Action("next_section", "tab", "next", "To the next figure", "page"),
+    Action("previous_section", "shift+tab", "back", "To the figure before", "page", shown=False),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -29,6 +29,9 @@ from console.feed.client import FeedError
 from console.feed.messages import BucketView, Series, Snapshot
 from console.feed.protocol import SeriesParams
 from store.figures import BucketKey
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 CHART_SECONDS: Final = 900.0
 SERIES_INTERVAL: Final = 1.0
@@ -68,6 +71,13 @@ class LiveScreen(DeckScreen):
     @property
     def selected(self) -> BucketView | None:
         return self.deck.picture.bucket(self.table.cursor)
+
+    def explained(self) -> list[Section]:
+        from console.app.explaining.bucket import bucket_sections
+
+        snapshot = self.deck.picture.snapshot
+        facts = next((facts for facts in self._rows if facts.bucket.key == self.table.cursor), None)
+        return [] if facts is None or snapshot is None else bucket_sections(facts, snapshot)
 
     @property
     def has_series(self) -> bool:
@@ -236,8 +246,4 @@ class LiveScreen(DeckScreen):
 
     @guarded
     def action_explain(self) -> None:
-        from console.app.frame.pages import ExplainPage
-
-        bucket, snapshot = self.selected, self.deck.picture.snapshot
-        if bucket is not None and snapshot is not None:
-            self.app.push_screen(ExplainPage(bucket, snapshot))
+        self.deck.explain("Explained", self.explained())

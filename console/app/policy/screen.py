@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -24,6 +24,9 @@ from console.app.policy.workload_rows import no_workload, workload_detail, workl
 from console.feed.client import FeedError
 from console.feed.messages import WorkloadView
 from console.feed.protocol import History, HistoryEntry, HistoryParams
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOOK_INTERVAL: Final = 1.0
 HISTORY_INTERVAL: Final = 10.0
@@ -183,6 +186,15 @@ class PolicyScreen(DeckScreen):
             self.workloads.focus()
 
     # Actions
+
+    def explained(self) -> list[Section]:
+        from console.app.explaining.policy import policy_sections
+
+        return policy_sections(self.deck.picture, self.selected, self.marked_change)
+
+    @guarded
+    def action_explain_policy(self) -> None:
+        self.deck.explain("Explained", self.explained())
 
     def action_other_list(self) -> None:
         (self.workloads if self.history.has_focus else self.history).focus()
