@@ -131,6 +131,7 @@ _ALL: Final[tuple[Action, ...]] = (
         "everywhere", shown=False, display="@",
     ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
+    Action("how", "h", "how", "How figures come about: what is marked, then the status line", "everywhere", spare=8),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
     Action(
         "command_palette", "ctrl+p", "palette", "Find an action by name", "everywhere", shown=False, display="ctrl+p"
@@ -182,7 +183,8 @@ _ALL: Final[tuple[Action, ...]] = (
         needs=_PLAYER,
     ),
     Action(
-        "explain", "enter", "explain", "Explain the acceptance rate of the selected bucket", "live", needs=("bucket",)
+        "explain", "enter", "explain", "Explain every figure of the selected bucket, with its SQL", "live",
+        needs=("bucket",),
     ),
     Action(
         "filter", "slash", "filter", "Show only buckets that contain a text", "live", spare=6, display="/",
@@ -253,8 +255,8 @@ _ALL: Final[tuple[Action, ...]] = (
         dangerous=True, needs=("station", "write", "policy", "workload"),
     ),
     Action(
-        "go_to_change", "enter", "go there", "From a change to its moment in a bucket; from a workload to its bucket",
-        "policy", spare=5, needs=("bucket",),
+        "go_to_change", "enter", "go there", "To a change's moment in a bucket; explain a workload, the columns, the drill",
+        "policy", spare=5,
     ),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
     Action(
@@ -284,6 +286,7 @@ _ALL: Final[tuple[Action, ...]] = (
         "restart", "r", "restart", "Restart the engine that specdeck started", "engine", dangerous=True,
         needs=("station", "write", "own_engine"),
     ),
+    Action("explain_engine", "enter", "explain", "Explain what stands here, and executed K", "engine", spare=5),
     Action("follow", "end", "follow", "Go to the end of the log and follow it", "engine", spare=6, display="end"),
     Action("pick", "enter", "choose", "Choose the marked mode; asks before it is applied", "choose"),
     Action(
@@ -331,6 +334,8 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("copy_page", "y", "copy", "Copy the page as text", "page"),
     Action("compare_these", "enter", "compare", "Compare it with the marked one", "compare"),
     Action("leave_compare", "escape", "cancel", "Compare nothing", "compare", display="esc"),
+    Action("next_section", "tab", "next", "To the next figure", "page"),
+    Action("previous_section", "shift+tab", "back", "To the figure before", "page", shown=False),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
     Action("close_balance", "escape,q,enter,b", "close", "Close the page", "balance", display="esc"),
 )  # fmt: skip

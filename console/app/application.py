@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from textual import work
@@ -44,6 +44,9 @@ from console.feed.messages import AlertView, Snapshot
 from console.feed.protocol import Method
 from console.notices.settings import NotifySettings
 from store.figures import BucketKey
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 TICK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
@@ -444,6 +447,23 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
     def action_theme(self) -> None:
         self.theme = next_theme(self.theme)
+
+    def explain(self, title: str, sections: Sequence[Section]) -> None:
+        """A page of how figures come about."""
+        from console.app.frame.pages import ExplainPage
+
+        if sections:
+            self.push_screen(ExplainPage(title, sections))
+        else:
+            self.tell("There is no figure here yet.")
+
+    def action_how(self) -> None:
+        from console.app.explaining.status import status_sections
+
+        screen = self.screen
+        here = screen.explained() if isinstance(screen, DeckScreen) else []
+        others = [one for one in status_sections(self.picture) if all(one.blocks != other.blocks for other in here)]
+        self.explain("Explained", [*here, *others])
 
     def action_help(self) -> None:
         from console.app.frame.pages import HelpPage

@@ -99,6 +99,7 @@ def state(app: SpecdeckApp) -> Any:
         app.picture.loop_from,
         [view.text for view in app.screen.query(PickList)],
         getattr(app.screen, "looking_at", None),
+        [round(scroll.scroll_y) for scroll in app.screen.query("#page-scroll")],
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from console.app.application import SpecdeckApp
 from console.app.bucket.screen import BucketScreen
@@ -43,17 +42,9 @@ async def test_what_concerns_all_is_looked_at_in_the_bucket_of_before() -> None:
         assert looking_at(app) == (REPEAT, "15 min", NOW - 60)
 
 
-async def test_from_a_workload_to_its_bucket_as_it_is_now() -> None:
-    async with running(served(), size=NARROW) as (app, _, pilot):
-        await pilot.press("3", "down", "enter")
-        await settled(pilot)
-        assert looking_at(app) == (REPEAT, "15 min", None)
-
-
-async def test_a_workload_without_a_bucket_says_so() -> None:
-    gone = replace(scenes.workloads()[0], name="gone")
-    async with running(scenes.live(workloads=[gone]), size=NARROW) as (app, _, pilot):
-        await pilot.press("3", "enter")
+async def test_a_change_of_a_workload_without_a_bucket_says_so() -> None:
+    async with running(scenes.live(buckets=[]), size=NARROW) as (app, _, pilot):
+        await pilot.press("3", "tab", "enter")
         assert "nothing of it was decoded" in list(app._notifications)[-1].message
         assert app.current_mode == "policy"
 

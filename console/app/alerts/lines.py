@@ -88,13 +88,18 @@ def alert_detail(line: AlertLine, moment: float, width: int) -> list[Line]:
     view, report = line.view, line.report
     lines: list[Line] = [((text, "bright"),) for text in wrap(clean(view.text), max(20, width))]
     for label, text in (
-        ("how sure", evidence_words(report) if report is not None else ""),
+        ("how sure", _evidence(report)),
         ("changed", "; ".join(told_cause(cause) for cause in report.causes) if report is not None else ""),
         ("told", _told(view, moment)),
         ("next", remedy(view)),
     ):
         lines += _labelled(label, text, width)
     return lines
+
+
+def _evidence(report: AlertReport | None) -> str:
+    told = evidence_words(report) if report is not None else ""
+    return f"{told} · h explains it" if told else ""
 
 
 def _labelled(label: str, text: str, width: int) -> list[Line]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -25,6 +26,9 @@ from console.feed.client import FeedError
 from console.feed.messages import AlertView
 from console.feed.protocol import AlertsParams
 from store.judge.reports import AlertHistory, AlertReport
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOOK_INTERVAL: Final = 1.0
 HISTORY_INTERVAL: Final = 10.0
@@ -138,6 +142,13 @@ class AlertsScreen(DeckScreen):
     @on(PickList.Resized)
     def _resized(self) -> None:
         self.show(self.deck.picture)
+
+    def explained(self) -> Sequence[Section]:
+        from console.app.explaining.alert import alert_sections
+        from console.app.explaining.record import Record
+
+        line, snapshot = self.selected, self.deck.picture.snapshot
+        return [] if line is None or snapshot is None else alert_sections(line, Record.of(snapshot))
 
     # Actions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
 from textual.app import ComposeResult
@@ -26,6 +26,9 @@ from console.app.live import columns
 from console.app.picture import Picture
 from console.feed.messages import BucketView
 from store.figures import BucketKey
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOOK_SECONDS: Final = 1.0
 
@@ -64,6 +67,13 @@ class BucketScreen(DeckScreen):
     @property
     def selected(self) -> BucketView | None:
         return self.deck.picture.bucket(self.key)
+
+    def explained(self) -> list[Section]:
+        from console.app.explaining.bucket_screen import bucket_screen_sections
+
+        picture = self.deck.picture
+        facts = self._facts(picture)
+        return [] if facts is None or picture.snapshot is None else bucket_screen_sections(facts, picture.snapshot)
 
     @property
     def has_answers(self) -> bool:
@@ -237,15 +247,11 @@ class BucketScreen(DeckScreen):
     @guarded
     def action_explain_bucket(self) -> None:
         """On a control mark its line of the policy's history, else how the figures come about."""
-        from console.app.frame.pages import ExplainPage
-
         control = self._control_here()
         if control is not None:
             self.deck.show_change(control.ts)
-            return
-        bucket, snapshot = self.selected, self.deck.picture.snapshot
-        if bucket is not None and snapshot is not None:
-            self.app.push_screen(ExplainPage(bucket, snapshot))
+        else:
+            self.deck.explain("Explained", self.explained())
 
     def _control_here(self) -> Mark | None:
         facts = self._facts(self.deck.picture)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
 from textual.app import ComposeResult
@@ -23,6 +23,9 @@ from console.app.picture import Picture
 from console.feed.client import FeedError
 from console.feed.messages import EngineView
 from console.feed.protocol import LogChunk, LogParams, RestartParams
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOG_INTERVAL: Final = 1.0
 LOG_LINES: Final = 5000
@@ -110,6 +113,15 @@ class EngineScreen(DeckScreen):
         self.log_view.write_lines([_plain(line) for line in whole], scroll_end=following)
 
     # Actions
+
+    def explained(self) -> list[Section]:
+        from console.app.explaining.engine import engine_sections
+
+        return engine_sections(self.deck.picture)
+
+    @guarded
+    def action_explain_engine(self) -> None:
+        self.deck.explain("Explained", self.explained())
 
     def action_follow(self) -> None:
         self.log_view.scroll_end(animate=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
@@ -19,6 +20,7 @@ from console.feed.protocol import HistoryEntry
 
 if TYPE_CHECKING:
     from console.app.application import SpecdeckApp
+    from console.app.explaining.section import Section
 
 LEAST_WIDTH, LEAST_HEIGHT = 60, 15
 
@@ -55,6 +57,10 @@ class DeckScreen(Screen[None]):
     def copied(self) -> str | None:
         """What the cursor is on, as text of one or many lines; None for nothing. `y` copies it."""
         return None
+
+    def explained(self) -> Sequence[Section]:
+        """How the figures come about that the cursor is on; what is nearest to it first."""
+        return []
 
     def body(self) -> ComposeResult:
         """The widgets between the status line and the alert line."""

@@ -1,8 +1,8 @@
-"""Pages over a screen: help and explanations. They scroll, and any of a few keys closes them."""
+"""Pages over a screen: help and explanations. They scroll, tab goes from section to section, a few keys close them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
@@ -15,16 +15,15 @@ from console.app.actions import CONTEXT_TITLES, Context, key_name, unmet
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.spans import EMPTY, Line, Role, Span, left, text_of
-from console.app.live.explanation import explain
+from console.app.explaining.section import Section, page_lines
 from console.app.picture import Picture
-from console.feed.messages import BucketView, Snapshot
 
 if TYPE_CHECKING:
     from console.app.application import SpecdeckApp
 
 
 class Page(ModalScreen[None]):
-    """Lines in a box, scrolled with the arrow keys."""
+    """Lines in a box, scrolled with the arrow keys. A line that begins with a `title` begins a section."""
 
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings("page")
 
@@ -38,17 +37,45 @@ class Page(ModalScreen[None]):
             yield LineView(id="page-lines")
 
     def on_mount(self) -> None:
-        self.query_one(Panel).caption(self._title, "↑ ↓ scroll · y copies · esc closes")
+        self.query_one(Panel).caption(self._title, "↑ ↓ scroll · tab next · y copies · esc closes")
         self.query_one(LineView).show(lambda width, height: self._draw_page(width))
         self.query_one(VerticalScroll).focus()
+
+    @property
+    def text(self) -> str:
+        """All of it, bare: commands in it can be pasted."""
+        return self.query_one(LineView).text
+
+    def copied(self) -> str:
+        """What is worth copying of it now."""
+        return self.text
 
     def action_close(self) -> None:
         self.dismiss()
 
     def action_copy_page(self) -> None:
-        """The whole page, also what is out of sight."""
-        lines = self._draw_page(self.query_one(LineView).size.width)
-        cast("SpecdeckApp", self.app).copy_out("\n".join(text_of(line) for line in lines))
+        cast("SpecdeckApp", self.app).copy_out(self.copied())
+
+    def action_next_section(self) -> None:
+        self._go(1)
+
+    def action_previous_section(self) -> None:
+        self._go(-1)
+
+    def _go(self, step: int) -> None:
+        """To the next section below the upper edge, or above it; round at the end."""
+        scroll = self.query_one(VerticalScroll)
+        starts = [y for y, line in enumerate(self.query_one(LineView).lines) if line and line[0][1] == "title"]
+        if not starts:
+            return
+        here = round(scroll.scroll_y)
+        lowest = round(scroll.max_scroll_y)
+        reached = [min(start, lowest) for start in starts]
+        if step > 0:
+            there = next((y for y in reached if y > here), reached[0])
+        else:
+            there = next((y for y in reversed(reached) if y < here), reached[-1])
+        scroll.scroll_to(y=there, animate=False)
 
 
 class HelpPage(Page):
@@ -67,10 +94,18 @@ class HelpPage(Page):
 
 
 class ExplainPage(Page):
-    """Why the acceptance rate and the speedup of a bucket are what they are."""
+    """Why figures are what they are, a section each."""
 
-    def __init__(self, bucket: BucketView, snapshot: Snapshot) -> None:
-        super().__init__("Explained", lambda width: explain(bucket, snapshot, width))
+    def __init__(self, title: str, sections: Sequence[Section]) -> None:
+        super().__init__(title, lambda width: page_lines(sections, width))
+
+    def copied(self) -> str:
+        """The figure at the upper edge: what it is, and the command that gives it."""
+        lines, top = self.query_one(LineView).lines, round(self.query_one(VerticalScroll).scroll_y)
+        starts = [y for y, line in enumerate(lines) if line and line[0][1] == "title"]
+        first = max((y for y in starts if y <= top), default=0)
+        last = min((y for y in starts if y > first), default=len(lines))
+        return "\n".join(text_of(line) for line in lines[first:last]).rstrip()
 
 
 def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width: int) -> list[Line]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -35,6 +36,9 @@ from console.feed.client import FeedError
 from console.feed.messages import BucketView, Series, Snapshot
 from console.feed.protocol import BalanceParams, SeriesParams
 from store.figures import BucketKey
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 CHART_SECONDS: Final = 900.0
 SERIES_INTERVAL: Final = 1.0
@@ -92,6 +96,14 @@ class LiveScreen(DeckScreen):
     @property
     def table_window(self) -> TableWindow:
         return self._windows.window
+
+    def explained(self) -> list[Section]:
+        from console.app.explaining.bucket import bucket_sections
+
+        facts = next((facts for facts in self._rows if facts.bucket.key == self.table.cursor), None)
+        if facts is None or self._shown is None:
+            return []
+        return bucket_sections(replace(facts, bucket=self.table_window.named(facts.bucket)), self._shown)
 
     @property
     def has_series(self) -> bool:
@@ -324,8 +336,4 @@ class LiveScreen(DeckScreen):
 
     @guarded
     def action_explain(self) -> None:
-        from console.app.frame.pages import ExplainPage
-
-        bucket, snapshot = self.selected, self._shown
-        if bucket is not None and snapshot is not None:
-            self.app.push_screen(ExplainPage(self.table_window.named(bucket), snapshot))
+        self.deck.explain("Explained", self.explained())

@@ -7,6 +7,7 @@ from typing import Final
 
 from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, Role, clean, left
+from console.app.explaining.section import Drawn, Section
 from console.app.map import words
 from console.app.map.cell import arm_table, cell_title, cost_lines
 from store.operating_map.fingerprint import Fingerprint
@@ -40,6 +41,15 @@ _LEFT_OUT: Final = (
     "in the queue. The equal-arrival speedup of the rehearsal's report counts that; the Live screen's speedup is a "
     "third figure, of live traffic."
 )
+_NO_SQL: Final = (
+    "None: a map is made from the rehearsal's own folder ({id}), in which every arm has a store of its own; the "
+    "station's store holds the finished map. `specdeck rehearse --report` makes it anew from that folder."
+)
+
+
+def cell_section(map_: OperatingMap, cell: MapCell, stale: list[str]) -> Section:
+    """The same as a section of an explanation."""
+    return Section(cell_title(map_, cell), "", [Drawn(lambda width: explain_cell(map_, cell, stale, width)[2:])])
 
 
 def explain_cell(map_: OperatingMap, cell: MapCell, stale: list[str], width: int) -> list[Line]:
@@ -60,6 +70,7 @@ def explain_cell(map_: OperatingMap, cell: MapCell, stale: list[str], width: int
     lines += [EMPTY, (("Left out", "bright"),), *_text(_LEFT_OUT, width)]
     for note in map_.notes:
         lines += _text(note, width)
+    lines += [EMPTY, (("SQL", "bright"),), *_text(_NO_SQL.format(id=map_.id), width)]
     return [*lines, EMPTY, (("Measured on", "bright"),), *_identity(map_, width)]
 
 

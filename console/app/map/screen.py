@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -29,6 +29,9 @@ from console.feed.client import FeedError
 from console.feed.messages import RehearsalView, Snapshot
 from console.feed.protocol import MapAnswer
 from store.operating_map.records import OperatingMap
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOOK_INTERVAL: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
@@ -183,15 +186,17 @@ class MapScreen(DeckScreen):
 
     # Actions
 
-    @guarded
-    def action_explain_cell(self) -> None:
-        from console.app.frame.pages import Page
-        from console.app.map.explanation import explain_cell
+    def explained(self) -> list[Section]:
+        from console.app.map.explanation import cell_section
 
         map_, cell, snapshot = self._map, self.grid.selected, self.deck.picture.snapshot
-        if map_ is not None and cell is not None and snapshot is not None:
-            stale = snapshot.map.stale if snapshot.map is not None else []
-            self.app.push_screen(Page("Explained", lambda width: explain_cell(map_, cell, stale, width)))
+        if map_ is None or cell is None or snapshot is None:
+            return []
+        return [cell_section(map_, cell, snapshot.map.stale if snapshot.map is not None else [])]
+
+    @guarded
+    def action_explain_cell(self) -> None:
+        self.deck.explain("Explained", self.explained())
 
     @guarded
     def action_rehearse(self) -> None:

@@ -40,19 +40,23 @@ def column_row(engine: EngineView, width: int, label: str = "") -> Line:
 
 def column_reasons(engine: EngineView, width: int) -> list[Line]:
     """Why they differ, one sentence each; nothing where they agree."""
-    reasons: list[tuple[str | None, Role]] = [
+    return [
+        (*_label(""), (f"{'≠ ' if row == 0 else '  '}{text}", role))
+        for reason, role in reasons(engine)
+        for row, text in enumerate(wrap(clean(reason), max(20, width - LABEL_WIDTH - 2)))
+    ]
+
+
+def reasons(engine: EngineView) -> list[tuple[str, Role]]:
+    """The same, bare."""
+    known: list[tuple[str | None, Role]] = [
         (engine.resolved.reason if engine.resolved is not None else None, "warn"),
         (engine.mismatch, "critical" if engine.unexplained else "dim"),
         (engine.policy_error, "critical"),
         (_reverted(engine), "warn"),
         (_orphaned(engine), "warn"),
     ]
-    return [
-        (*_label(""), (f"{'≠ ' if row == 0 else '  '}{text}", role))
-        for reason, role in reasons
-        if reason
-        for row, text in enumerate(wrap(clean(reason), max(20, width - LABEL_WIDTH - 2)))
-    ]
+    return [(reason, role) for reason, role in known if reason]
 
 
 def policy_versions(engine: EngineView) -> Line:

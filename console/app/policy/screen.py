@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -25,6 +25,9 @@ from console.app.policy.workload_rows import no_workload, workload_detail, workl
 from console.feed.client import FeedError
 from console.feed.messages import WorkloadView
 from console.feed.protocol import History, HistoryEntry, HistoryParams
+
+if TYPE_CHECKING:
+    from console.app.explaining.section import Section
 
 LOOK_INTERVAL: Final = 1.0
 HISTORY_INTERVAL: Final = 10.0
@@ -197,21 +200,24 @@ class PolicyScreen(DeckScreen):
 
     # Actions
 
+    def explained(self) -> list[Section]:
+        from console.app.explaining.policy import policy_sections
+
+        return policy_sections(self.deck.picture, self.selected, self.marked_change)
+
     def action_other_list(self) -> None:
         (self.workloads if self.history.has_focus else self.history).focus()
 
     @guarded
     def action_go_to_change(self) -> None:
-        """From a line of the history to its effect: there a replay goes itself. From a workload to its bucket."""
-        entry, workload = (self._marked, None) if self.history.has_focus else (None, self.selected)
-        name = entry.workload if entry is not None else workload.name if workload is not None else None
-        key = bucket_of(self.deck.picture, name, self.deck.bucket)
-        if entry is None and workload is None:
-            self.deck.tell("Nothing is marked here: tab goes to the history.")
-        elif key is None:
+        """From a line of the history to its effect, where a replay goes itself; how a workload stands, and why."""
+        entry = self._marked if self.history.has_focus else None
+        if entry is None:
+            self.deck.explain("Explained", self.explained())
+            return
+        key = bucket_of(self.deck.picture, entry.workload, self.deck.bucket)
+        if key is None:
             self.deck.tell("It has no bucket now: nothing of it was decoded in the last 6 h.")
-        elif entry is None:
-            self.deck.show_bucket(key)
         else:
             self.deck.go_to_moment(key, entry.ts)
 
