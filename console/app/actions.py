@@ -14,6 +14,7 @@ from typing import Final, Literal
 from textual.binding import Binding, BindingType
 
 from console.app.frame.needs import CHECKS, Need
+from console.app.live.demo import goes_on
 from console.app.picture import Picture
 
 Context = Literal[
@@ -171,6 +172,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "bucket_lane", "l", "lane", "Selected workload into the vanilla lane, or out", "live", spare=5,
         dangerous=True, needs=("station", "write", "policy", "bucket"),
     ),
+    Action(
+        "demo_traffic", "d", "demo traffic", "Send the demo's traffic where there is none yet; or end it", "live",
+        spare=1, dangerous=True, needs=("station", "write", "demo"),
+    ),
     Action("back", "escape", "back", "Drop the filter and the sorting", "live", shown=False, display="esc"),
     Action(
         "earlier", "left", "moment", "Read the series out one point earlier", "bucket", spare=2, display="←",
@@ -293,6 +298,8 @@ def label_of(action: Action, picture: Picture) -> str:
     """What a key does now, where that changes."""
     if action.id == "pause" and picture.paused_since is not None:
         return "resume"
+    if action.id == "demo_traffic" and picture.snapshot is not None and goes_on(picture.snapshot.demo):
+        return "end the demo"
     if action.id == "play" and picture.replay is not None and picture.replay.playing:
         return "hold"
     if action.id == "loop" and picture.replay is not None:

@@ -22,6 +22,7 @@ from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.live.demo import DemoDesk
 from console.app.live.screen import LiveScreen
 from console.app.picture import Link, Picture
 from console.app.policy.desk import PolicyDesk
@@ -110,6 +111,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.desk = PolicyDesk(self)
         self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
+        self.demo_desk = DemoDesk(self)
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []

@@ -270,6 +270,21 @@ class RehearsalView(msgspec.Struct, frozen=True, kw_only=True):
     """The process to interrupt."""
 
 
+class DemoTrafficView(msgspec.Struct, frozen=True, kw_only=True):
+    """The demo's traffic on this station's engine: as it goes, and its end for a while."""
+
+    state: Literal["waiting", "running", "over", "stopped", "failed"]
+    """`waiting`: for the engine, or for its calibration."""
+    phase: str = ""
+    seconds_left: float | None = None
+    sent: int = 0
+    done: int = 0
+    errors: int = 0
+    note: str = ""
+    """One line about trouble, or why it failed."""
+    pid: int | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     v: int = FEED_VERSION
     station: str
@@ -306,6 +321,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     map: MapSummary | None = None
     rehearsal: RehearsalView | None = None
     """The one that goes on, or the last one for a while after its end."""
+    demo: DemoTrafficView | None = None
+    """The demo's traffic, where it goes on or ended lately."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

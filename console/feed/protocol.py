@@ -45,6 +45,8 @@ Method = Literal[
     "rehearsal_start",
     "rehearsal_progress",
     "rehearsal_stop",
+    "demo_start",
+    "demo_stop",
 ]
 ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refused", "failed", "unreachable"]
 
@@ -52,7 +54,7 @@ CAPABILITIES: Final[tuple[str, ...]] = (
     "snapshot", "series", "engine_log", "policy_set", "engine_restart", "report", "export", "stop", "processes",
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
     "span", "side", "trace_state", "record_text", "bucket_detail", "fingerprint", "map_get", "map_put",
-    "rehearsal_start", "rehearsal_progress", "rehearsal_stop",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "demo_start", "demo_stop",
 )  # fmt: skip
 
 
@@ -358,6 +360,16 @@ class RehearsalStop(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class DemoStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `demo_start`: the demo's four workloads at a gentle rate, tagged `demo-…`, to this station's engine for
+    `seconds`. Answered, as `demo_stop`, which takes none, by a DemoTrafficView."""
+
+    seconds: float = 180.0
+
+
+LONGEST_DEMO_SECONDS: Final = 3600.0
+
+
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "compact", "parquet", "csv"] | None = None
@@ -384,9 +396,11 @@ class ProcessesResult(msgspec.Struct, frozen=True):
 
 __all__ = [
     "CAPABILITIES",
+    "LONGEST_DEMO_SECONDS",
     "LONGEST_SNOOZE_SECONDS",
     "AlertAct",
     "AlertsParams",
+    "DemoStart",
     "DrillDone",
     "ErrorCode",
     "ErrorObject",

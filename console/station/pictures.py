@@ -77,6 +77,7 @@ class Pictures:
             waiting=_sum(view.waiting for view in views),
             map=control.maps.view(control.serving_record()) if control is not None else None,
             rehearsal=control.rehearsals.view() if control is not None else None,
+            demo=control.demo.view() if control is not None else None,
         )
 
     def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:

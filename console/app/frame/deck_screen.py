@@ -82,6 +82,10 @@ class DeckScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.show(self.deck.picture)
 
+    def on_resize(self) -> None:
+        """What a screen draws may depend on its size; without this it would change with the next picture only."""
+        self.show(self.deck.picture)
+
     def _view(self, id: str) -> LineView:
         return self.query_one(f"#{id}", LineView)
 

@@ -90,7 +90,7 @@ class LiveScreen(DeckScreen):
         empty = snapshot is None or not snapshot.buckets
         self.set_class(empty, "-empty")
         if empty:
-            self._view("nothing-yet").show(lambda width, height: before_buckets(picture, width))
+            self._view("nothing-yet").show(lambda width, height: before_buckets(picture, width, height))
         if snapshot is None or empty:
             return
         self._draw_table(picture, snapshot)
@@ -226,6 +226,10 @@ class LiveScreen(DeckScreen):
         bucket = self.selected
         if bucket is not None and bucket.key.workload is not None:
             self.deck.desk.lane(bucket.key.workload)
+
+    @guarded
+    def action_demo_traffic(self) -> None:
+        self.deck.demo_desk.toggle()
 
     def action_back(self) -> None:
         self._order.reset()
