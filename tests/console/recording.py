@@ -164,6 +164,7 @@ def place() -> Any:
             before = dict(os.environ)
             for variable, part in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
                 os.environ[f"SPECDECK_{variable}_DIR"] = str(Path(name) / part)
+            os.environ["PYTHONPATH"] = str(Path.cwd())  # of the stand-ins
             try:
                 yield Path(name)
             finally:

@@ -165,8 +165,10 @@ class BucketScreen(DeckScreen):
 
     def _move(self, step: int) -> None:
         facts = self._facts(self.deck.picture)
-        if facts is not None:
-            self._set_at(next_point(facts, step))
+        if facts is None or not facts.known:
+            self.deck.tell("There is no series to go along yet.", severity="warning")
+            return
+        self._set_at(next_point(facts, step))
 
     def _set_at(self, ts: float | None) -> None:
         self._at = ts

@@ -176,7 +176,9 @@ class MapScreen(DeckScreen):
         from console.app.map.explanation import explain_cell
 
         map_, cell, snapshot = self._map, self.grid.selected, self.deck.picture.snapshot
-        if map_ is not None and cell is not None and snapshot is not None:
+        if map_ is None:
+            self.deck.tell("The operating map has not been read yet.", severity="warning")
+        elif cell is not None and snapshot is not None:
             stale = snapshot.map.stale if snapshot.map is not None else []
             self.app.push_screen(Page("Explained", lambda width: explain_cell(map_, cell, stale, width)))
 
