@@ -14,6 +14,7 @@ from typing import Final, Literal
 from textual.binding import Binding, BindingType
 
 from console.app.frame.needs import CHECKS, Need
+from console.app.live.demo import goes_on
 from console.app.picture import Picture
 
 Context = Literal[
@@ -217,6 +218,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "balance", "b", "balance", "What speculation cost and saved each workload, and who paid for whose drafts",
         "live", spare=6, needs=("station", "bucket"),
     ),
+    Action(
+        "demo_traffic", "d", "demo traffic", "Send the demo's traffic where there is none yet; or end it", "live",
+        spare=1, dangerous=True, needs=("station", "write", "demo"),
+    ),
     Action("back", "escape", "back", "Drop the mark of a comparison; then filter and sorting", "live", shown=False,
            display="esc"),
     Action(
@@ -255,7 +260,7 @@ _ALL: Final[tuple[Action, ...]] = (
         dangerous=True, needs=("station", "write", "policy", "workload"),
     ),
     Action(
-        "go_to_change", "enter", "go there", "To a change's moment in a bucket; explain a workload, the columns, the drill",
+        "go_to_change", "enter", "go there", "To a change's moment in a bucket; explain a workload, or the columns",
         "policy", spare=5,
     ),
     Action("other_list", "tab", "history", "From the workloads to the history, and back", "policy", spare=6),
@@ -369,6 +374,8 @@ def label_of(action: Action, picture: Picture) -> str:
         return f"{picture.window} fixed"
     if action.id == "compare" and picture.compared is not None:
         return "compare with…"
+    if action.id == "demo_traffic" and picture.snapshot is not None and goes_on(picture.snapshot.demo):
+        return "end the demo"
     if action.id == "play" and picture.replay is not None and picture.replay.playing:
         return "hold"
     if action.id == "loop" and picture.replay is not None:

@@ -25,10 +25,11 @@ from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
 from console.app.exporting.desk import ExportDesk
 from console.app.frame.copying import HINT, copied_words, copyable
-from console.app.frame.deck_screen import DeckScreen
+from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.news import Held
 from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
+from console.app.live.demo import DemoDesk
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
 from console.app.notices.terminal import Form, notification
@@ -100,6 +101,8 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_MODE = "live"
     MODES: ClassVar = {
         "live": LiveScreen,
@@ -142,6 +145,7 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         self.replay_desk = ReplayDesk(self, opening)
         self.notice_desk = NoticeDesk(self, notify, actor)
         self.export_desk = ExportDesk(self, folder or Path.cwd())
+        self.demo_desk = DemoDesk(self)
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []

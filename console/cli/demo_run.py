@@ -23,6 +23,7 @@ from console.cli.station import ask, running_station
 from console.cli.stop import end_everything
 from console.feed.messages import Snapshot
 from console.statefile import state_path
+from console.station.demo_traffic import ROLE, progress_path
 from engine.places import data_dir, runtime_dir
 from engine.process import ManagedProcess
 
@@ -74,17 +75,19 @@ def run_headless(given: dict[str, Any], seconds: float | None, seed: int) -> int
 
 def start_traffic(target: Target, seconds: float | None, seed: int) -> ManagedProcess:
     """Start the sample traffic; it waits for the engine and its calibration by itself."""
+    progress = progress_path(runtime_dir())
     argv = [
         sys.executable, "-m", "console.cli.demo_traffic", "--base-url", f"{target.base_url}/v1", "--profile", "demo",
-        "--seed", str(seed), "--patience", str(_ENGINE_PATIENCE),
+        "--seed", str(seed), "--patience", str(_ENGINE_PATIENCE), "--progress", str(progress),
     ]  # fmt: skip
     if seconds is not None:
         argv += ["--duration", str(seconds)]
     env = dict(os.environ) if target.api_key is None else {**os.environ, "SPECDECK_API_KEY": target.api_key}
-    state_file = state_path(runtime_dir(), "traffic")
+    state_file = state_path(runtime_dir(), ROLE)
     before = ManagedProcess.recall(state_file)
     if before is not None:
         before.terminate_group(2.0)
+    progress.unlink(missing_ok=True)
     return ManagedProcess.start(argv, env, _log(), state_file)
 
 

@@ -308,6 +308,21 @@ class RecordingView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it could not be written (it then goes on), or what is odd about what was."""
 
 
+class DemoTrafficView(msgspec.Struct, frozen=True, kw_only=True):
+    """The demo's traffic on this station's engine: as it goes, and its end for a while."""
+
+    state: Literal["waiting", "running", "over", "stopped", "failed"]
+    """`waiting`: for the engine, or for its calibration."""
+    phase: str = ""
+    seconds_left: float | None = None
+    sent: int = 0
+    done: int = 0
+    errors: int = 0
+    note: str = ""
+    """One line about trouble, or why it failed."""
+    pid: int | None = None
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     v: int = FEED_VERSION
     station: str
@@ -348,6 +363,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What was done within the last minute, oldest first: each console says what others did. Empty of a replay."""
     recording: RecordingView | None = None
     """The same of a recording into a trace file."""
+    demo: DemoTrafficView | None = None
+    """The demo's traffic, where it goes on or ended lately."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

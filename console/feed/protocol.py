@@ -50,6 +50,8 @@ Method = Literal[
     "rehearsal_start",
     "rehearsal_progress",
     "rehearsal_stop",
+    "demo_start",
+    "demo_stop",
 ]
 ErrorCode = Literal["version", "unknown_method", "bad_params", "deadline", "refused", "failed", "unreachable"]
 
@@ -58,6 +60,7 @@ CAPABILITIES: Final[tuple[str, ...]] = (
     "alerts", "alert_act", "policy_undo", "policy_confirm", "policy_history", "steps", "request_rows", "drill_done",
     "span", "side", "trace_state", "record_text", "bucket_detail", "balance", "fingerprint", "map_get", "map_put",
     "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "traces", "recording_begin", "recording_end", "buckets",
+    "demo_start", "demo_stop",
 )  # fmt: skip
 
 
@@ -375,6 +378,16 @@ class RehearsalStop(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class DemoStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `demo_start`: the demo's four workloads at a gentle rate, tagged `demo-…`, to this station's engine for
+    `seconds`. Answered, as `demo_stop`, which takes none, by a DemoTrafficView."""
+
+    seconds: float = 180.0
+
+
+LONGEST_DEMO_SECONDS: Final = 3600.0
+
+
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["duckdb", "jsonl", "compact", "parquet", "csv"] | None = None
@@ -403,10 +416,12 @@ class ProcessesResult(msgspec.Struct, frozen=True):
 
 __all__ = [
     "CAPABILITIES",
+    "LONGEST_DEMO_SECONDS",
     "LONGEST_SNOOZE_SECONDS",
     "AlertAct",
     "AlertsParams",
     "BalanceParams",
+    "DemoStart",
     "DrillDone",
     "ErrorCode",
     "ErrorObject",

@@ -53,7 +53,8 @@ _READING: Final[dict[str, tuple[Any, Callable[[Player, Any], Any]]]] = {
 }
 _CHANGING: Final = (
     "policy_set", "policy_undo", "policy_confirm", "engine_restart", "alert_act", "drill_done", "map_put",
-    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "recording_begin", "recording_end",
+    "rehearsal_start", "rehearsal_progress", "rehearsal_stop", "recording_begin", "recording_end", "demo_start",
+    "demo_stop",
 )  # fmt: skip
 
 

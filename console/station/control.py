@@ -13,11 +13,13 @@ import zmq.asyncio
 
 from console.picturing.action_names import BEGIN
 from console.statefile import state_path
+from console.station import demo_acts
 from console.station.calibration import Calibration
 from console.station.calibration_traffic import CalibrationRequests
 from console.station.confirming import Confirming
 from console.station.deciding import Deciding, Hands
 from console.station.deciding_settings import deciding_settings
+from console.station.demo_traffic import DemoTraffic
 from console.station.drills import Drills
 from console.station.gateway_supervisor import GatewaySupervisor
 from console.station.hardware_words import HardwareWords
@@ -120,6 +122,9 @@ class Control:
             command=options.rehearse_command,
             api_key=options.api_key,
         )
+        self.demo = DemoTraffic(
+            options.base_url, sockets.directory, logs, tell, self._demo_hindrance, api_key=options.api_key
+        )
         self.roster.listeners += [
             self.steps.take, self.confirming.take, self.deciding.take, self.calibration.take, self.maps.take,
         ]  # fmt: skip
@@ -155,8 +160,14 @@ class Control:
         return None if supervisor is None else supervisor.spec.threads
 
     def _rehearsal_hindrance(self) -> str | None:
+        if self.demo.goes_on():
+            return "the demo's traffic goes on and would spoil it: d on the Live screen ends it"
         ours = None if self.supervisor is None else self.supervisor.state
         return hindrance(ours, self.serving_record(), self.calibration.view(), self.confirming.view())
+
+    def _demo_hindrance(self) -> str | None:
+        ours = None if self.supervisor is None else self.supervisor.state
+        return demo_acts.hindrance(ours, self.gateway.view(), self.rehearsals.view())
 
     def shown_policy(self) -> PolicyState:
         return self.book.for_engine(self.main_engine())
@@ -165,7 +176,7 @@ class Control:
         """What has to run for ever."""
         return [
             self._receiver.receive, self.publisher.watch_subscriptions, self._publish_policy, self.confirming.run,
-            self.deciding.run, self.calibration.run, self.rehearsals.run, *self.supervising(),
+            self.deciding.run, self.calibration.run, self.rehearsals.run, self.demo.run, *self.supervising(),
         ]  # fmt: skip
 
     def supervising(self) -> list[Work]:

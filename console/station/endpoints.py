@@ -14,6 +14,7 @@ from console.feed.protocol import (
     AlertAct,
     AlertsParams,
     BalanceParams,
+    DemoStart,
     DrillDone,
     ExportParams,
     FingerprintParams,
@@ -39,6 +40,7 @@ from console.feed.texts import TextsWanted
 from console.feed.traces import RecordingBegin, RecordingEnd, Traces, TracesParams
 from console.station import bucket_queries, fixed_windows, queries, step_queries
 from console.station.alert_act import alert_act
+from console.station.demo_acts import demo_start, demo_stop
 from console.station.drills import drill_done
 from console.station.maps import engine_fingerprint, map_get, map_put
 from console.station.policy_set import policy_set
@@ -94,6 +96,8 @@ def endpoints(station: Station) -> dict[str, Endpoint]:
         "rehearsal_start": (RehearsalStart, rehearsal_start),
         "rehearsal_progress": (RehearsalView, rehearsal_progress),
         "rehearsal_stop": (RehearsalStop, rehearsal_stop),
+        "demo_start": (DemoStart, demo_start),
+        "demo_stop": (None, demo_stop),
     }
     return {name: Endpoint(params, partial(answer, station)) for name, (params, answer) in methods.items()}
 

@@ -17,7 +17,7 @@ from console.feed.messages import EngineState, Phase
 from console.station.log_tail import size_of, text_since
 from console.station.phases import Phases
 from engine.health import MEMBER_NAME, failure_reason, healthy_async, startup_phases
-from engine.launch import EngineSpec, SpecError, clear_remains, command, http_socket
+from engine.launch import EngineSpec, SpecError, clear_remains, command, http_socket, installed_device
 from engine.models import ModelError, resolve
 from engine.process import Backoff, ManagedProcess, ProcessError
 from engine.sockets import Sockets
@@ -62,6 +62,8 @@ class EngineSupervisor:
         self.started: float | None = None
         self.log_path = log_path
         self.spec = spec
+        self.device = spec.device or _installed()
+        """What it runs on, as far as that is known before it says so."""
         self._command = stand_in
         self._wait_for = wait_for
         self._sockets = sockets
@@ -256,7 +258,7 @@ class EngineSupervisor:
             self.detail = str(broken)
             await self._restart_asked.wait()
         else:
-            self.detail = f"{broken}; next start in {pause:.0f} s" if pause else str(broken)
+            self.detail = f"{str(broken).rstrip('.')}; next start in {pause:.0f} s" if pause else str(broken)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._restart_asked.wait()
@@ -267,3 +269,11 @@ class EngineSupervisor:
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(process.terminate_group, _GRACE_SECONDS)
+
+
+def _installed() -> str:
+    """Device of the vLLM that is installed; empty where none is."""
+    try:
+        return installed_device()
+    except SpecError:
+        return ""

@@ -54,6 +54,8 @@ class GatewaySupervisor:
         self._process: ManagedProcess | None = None
         self._stats: GatewayStats | None = None
         self._detail = ""
+        self._began = False
+        """There was one already."""
         self._stats_at = 0.0
 
     @property
@@ -77,13 +79,11 @@ class GatewaySupervisor:
         return await self._control.texts(asked)
 
     def view(self) -> GatewayView:
-        """Down: it died. Starting: it has not answered yet."""
+        """Down: it died. Starting: a process that has not answered yet, or none so far."""
         stats = self._stats or GatewayStats()
         alive = self._process is not None and self._process.alive()
-        if alive:
-            state = "serving" if self._stats is not None else "starting"
-        else:
-            state = "down" if self._stats is not None or self._detail else "starting"
+        begun = alive or not self._began
+        state = "serving" if alive and self._stats is not None else "starting" if begun else "down"
         return GatewayView(
             url=self._options.base_url,
             state=state,  # type: ignore[arg-type]
@@ -146,6 +146,7 @@ class GatewaySupervisor:
 
     def _start(self) -> None:
         """On the loop, milliseconds: cancelled in between, a started gateway would be nobody's."""
+        self._began = True
         env = dict(os.environ)
         if self._options.api_key:
             env["SPECDECK_API_KEY"] = self._options.api_key

@@ -90,6 +90,7 @@ class Pictures:
             rehearsal=control.rehearsals.view() if control is not None else None,
             acts=self._acts.views(now),
             recording=self._recording.view(),
+            demo=control.demo.view() if control is not None else None,
         )
 
     def _shown(self, now: float) -> tuple[Figured, list[EngineView]]:

@@ -48,6 +48,8 @@ def _controlled(control: Control) -> Iterator[ProcessView]:
         yield from _engine(supervisor)
     if control.rehearsals.pid is not None:
         yield ProcessView("rehearsal", control.rehearsals.pid, True, "started here")
+    if control.demo.pid is not None:
+        yield ProcessView("demo traffic", control.demo.pid, True, "")
 
 
 def _engine(supervisor: EngineSupervisor) -> Iterator[ProcessView]:

@@ -75,6 +75,7 @@ def _with_process(view: EngineView, supervisor: EngineSupervisor) -> EngineView:
         phases=supervisor.phases(),
         target=view.target or spec.model,
         drafter=view.drafter or spec.drafter,
+        device=view.device or supervisor.device,
         max_k=view.max_k or spec.max_k,
         max_num_seqs=view.max_num_seqs or spec.max_num_seqs,
         running=view.running if serving else 0,

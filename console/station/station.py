@@ -129,6 +129,7 @@ class Station:
 
     async def _end(self, tasks: dict[Work, asyncio.Task[None]]) -> None:
         if self.control is not None:
+            await self.control.demo.end()
             await self.control.rehearsals.end()  # while the feed still answers: it gives the policy back by itself
         await self.recording.stop()
         await self.looker.close()

@@ -51,13 +51,14 @@ async def _run(profile: Profile, options: argparse.Namespace, api_key: str | Non
     return await run(
         profile,
         options.base_url,
-        on_progress=_narrator(),
+        on_progress=_narrator(options.progress),
         seed=options.seed,
         scale=options.scale,
         model=options.model,
         api_key=api_key,
         stop=stop,
         patience_seconds=options.patience,
+        tag_prefix=options.tag_prefix,
     )
 
 
@@ -77,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
         "--api-key-file", type=Path, metavar="FILE", help="file with the API key (else SPECDECK_API_KEY)"
     )
     parser.add_argument("--patience", type=float, default=60.0, metavar="S", help="how long to wait for a server")
+    parser.add_argument("--tag-prefix", default="", metavar="TEXT", help="put before the workloads' names in the tags")
+    parser.add_argument("--progress", type=Path, metavar="FILE", help="keep how it stands in FILE, as JSON")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     return parser
 
@@ -103,12 +106,17 @@ def _api_key(file: Path | None) -> str | None:
         raise ValueError(f"--api-key-file {file}: {error}") from error
 
 
-def _narrator() -> Callable[[Progress], None]:
-    """Says something when the phase or the trouble changes, and every few seconds."""
+def _narrator(kept: Path | None) -> Callable[[Progress], None]:
+    """Says something when the phase or the trouble changes, and every few seconds. `kept`: a file that always has the
+    last progress."""
     last = ("", False, 0.0)
 
     def narrate(progress: Progress) -> None:
         nonlocal last
+        if kept is not None:
+            draft = kept.with_name(f".{kept.name}")
+            draft.write_bytes(msgspec.json.encode(progress))
+            draft.replace(kept)
         phase, trouble, said = last
         if (progress.phase, bool(progress.note)) == (phase, trouble) and time.monotonic() - said < _NARRATION_SECONDS:
             return

@@ -72,10 +72,12 @@ PROFILES: Final = {
     for profile in (
         Profile("demo", (Phase("quiet", 50, 0.6), Phase("busy", 80, 3.6), Phase("quiet", 50, 0.6)), _SHARES),
         Profile("steady", (Phase("steady", 600, 1.0),), _SHARES),
+        Profile("gentle", (Phase("gentle", 180, 0.6),), _SHARES),
         Profile("smoke", (Phase("quiet", 6, 0.6), Phase("busy", 10, 3.6), Phase("quiet", 4, 0.6)), _SHARES),
     )
 }
-"""`demo` is the tour, `steady` is for recordings, `smoke` is for a quick look at whether anything answers."""
+"""`demo` is the tour, `gentle` gives an empty console something to show, `steady` is for recordings, `smoke` is for a
+quick look at whether anything answers."""
 
 
 def make_plan(profile: Profile, seed: int, scale: float) -> list[Planned]:

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from console.traffic.client import Outcome, Server
 from console.traffic.plan import Planned, Profile, make_plan
 from console.traffic.progress import Progress, Result, Tally
@@ -34,17 +36,19 @@ async def run(
     api_key: str | None = None,
     stop: asyncio.Event | None = None,
     patience_seconds: float | None = 60.0,
+    tag_prefix: str = "",
 ) -> Result:
     """Send a profile's traffic to `base_url` until it is over or `stop` is set.
 
     `scale` multiplies the profile's rates; None measures the server for a few seconds and fits them to it. Before that
-    it waits up to `patience_seconds` for a server (None: for ever). Errors are counted, never raised.
+    it waits up to `patience_seconds` for a server (None: for ever). Errors are counted, never raised. `tag_prefix` goes
+    before the workloads' names in the tags that the server sees.
 
     Raises:
         ServerUnreachable: no usable server within `patience_seconds`.
     """
     server = Server(base_url, api_key)
-    run = _Run(profile, server, on_progress, stop or asyncio.Event())
+    run = _Run(profile, server, on_progress, stop or asyncio.Event(), tag_prefix)
     try:
         return await run.whole(base_url, seed, scale, model, patience_seconds)
     finally:
@@ -55,9 +59,15 @@ class _Run:
     """One run from the first look for a server to the last answer."""
 
     def __init__(
-        self, profile: Profile, server: Server, on_progress: Callable[[Progress], None], stop: asyncio.Event
+        self,
+        profile: Profile,
+        server: Server,
+        on_progress: Callable[[Progress], None],
+        stop: asyncio.Event,
+        tag_prefix: str,
     ) -> None:
         self._profile = profile
+        self._tag_prefix = tag_prefix
         self._server = server
         self._on_progress = on_progress
         self._stop = stop
@@ -158,7 +168,8 @@ class _Run:
 
     async def _send(self, request: Planned, due: float, model: str) -> None:
         sent = self._clock()
-        outcome = await self._server.send(request, model)
+        tagged = replace(request, workload=f"{self._tag_prefix}{request.workload}")
+        outcome = await self._server.send(tagged, model)
         now = self._clock()
         self._tally.ended(request.workload, outcome, now - due)
         if outcome.server_down:

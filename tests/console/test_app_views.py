@@ -15,8 +15,8 @@ from console.app.drawing.themes import THEMES, next_theme
 from console.app.frame.statusline import alert_line, key_line, status_line
 from console.app.live.charts import alpha_chart, load_chart, spark_line
 from console.app.live.columns import RowFacts, fit_columns, header, make_columns, row, state_of
+from console.app.live.first_request import curl_lines
 from console.app.live.row_order import RowOrder
-from console.app.live.startup import curl_lines
 from console.app.picture import Link, Picture
 from engine.records import PolicyMode
 from tests.console import scenes
@@ -205,11 +205,12 @@ def test_a_request_to_paste_is_one_shell_command() -> None:
     import shlex
 
     for width in (76, 300):
-        words = shlex.split("\n".join(curl_lines("http://127.0.0.1:8000", width)))
+        words = shlex.split("\n".join(curl_lines(picture(snapshot=scenes.no_bucket()), width)))
         assert [word for word in words if word.strip()][:2] == ["curl", "http://127.0.0.1:8000/v1/chat/completions"]
         import json
 
-        assert json.loads(words[-1])["vllm_xargs"] == {"workload": "mine"}
+        body = json.loads(words[-1])
+        assert (body["model"], body["vllm_xargs"]) == ("SmolLM2-135M-Instruct", {"workload": "mine"})
 
 
 def test_the_spark_line_says_window_and_sample() -> None:

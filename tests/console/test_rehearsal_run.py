@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
 from console.cli import rehearse_choice
 from console.cli.leftovers import living
 from console.cli.options import station_options
+from console.cli.station import ask
+from console.feed.messages import DemoTrafficView, RehearsalView
+from console.feed.protocol import DemoStart, RehearsalStart
 from console.station.options import StationOptions
 from engine.records import PolicyMode, SequenceRecord, StepRecord
 from store.database import Store
@@ -273,3 +277,14 @@ def test_an_engine_that_does_not_start_is_told_with_its_log_and_nothing_is_left(
     assert "engine e0 does not start" in done.stderr
     assert "engine-e0.log" in done.stderr
     assert (living(), rehearsals(place / "data")) == ({}, [])
+
+
+def test_the_demos_traffic_is_answered_and_counted_under_its_own_workloads(station: RehearsingStation) -> None:
+    asked = ask("demo_start", DemoTrafficView, DemoStart(seconds=2.0))
+    assert asked.state == "waiting"
+    with pytest.raises(click.ClickException, match="would spoil it"):
+        ask("rehearsal_start", RehearsalView, RehearsalStart(plan="smoke"))
+    over = station.station.wait(lambda seen: seen.demo is not None and seen.demo.state == "over", "its end")
+    assert over.demo is not None
+    assert over.demo.done == over.demo.sent > 3
+    assert {"demo-code", "demo-repeat", "demo-chat", "demo-creative"} <= {one.key.workload for one in over.buckets}

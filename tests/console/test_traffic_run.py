@@ -13,10 +13,12 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from console.traffic import Phase, Profile, Progress, Result, ServerUnreachable, run, runner
 from console.traffic.client import Outcome
+from console.traffic.command import _narrator
 from console.traffic.plan import PROFILES, make_plan
 from console.traffic.prompts import WORKLOADS
 from console.traffic.runner import _Pause
@@ -327,3 +329,25 @@ class _counting_engine:
 
     async def __aexit__(self, *error: object) -> None:
         await self._engine.__aexit__(None, None, None)
+
+
+async def test_tags_take_a_prefix_and_the_last_progress_is_kept(
+    gateway: Gateway, stop: asyncio.Event, tmp_path: Path
+) -> None:
+    tags: set[str] = set()
+    answer = chat_engine(tokens=1)
+
+    async def keep(call: Call) -> None:
+        if call.body:
+            tags.add(json.loads(call.body)["vllm_xargs"]["workload"])
+        await answer(call)
+
+    kept = tmp_path / "progress"
+    async with fake_engine(gateway.upstream, keep):
+        result = await run(
+            _profile(0.5, 4), _base(gateway), on_progress=_narrator(kept), scale=1.0, stop=stop, tag_prefix="demo-"
+        )
+    assert tags == {f"demo-{workload}" for workload in WORKLOADS}
+    last = msgspec.json.decode(kept.read_bytes(), type=Progress)
+    assert (last.phase, last.done) == ("over", result.done)
+    assert list(result.workloads) == list(WORKLOADS)

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from console.app import actions
-from console.app.actions import Context
+from console.app.actions import Action, Context
 from console.app.alerts.desk import AlertDesk
 from console.app.alerts.lines import AlertLine, alert_detail, alert_lines, alert_row, counted
 from console.app.drawing import numbers
@@ -18,6 +18,7 @@ from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
 from console.app.drawing.spans import Line, clean, text_of, wrap
+from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.inquiry import Inquiry
@@ -43,6 +44,9 @@ NOTHING: Final = (
     "costs more than it brings, or when something is down."
 )
 NOTHING_HERE: Final = "No alert up to this moment of the record. n goes to the next one."
+
+
+Actions = list[Action]
 
 
 class AlertsScreen(DeckScreen):
@@ -94,11 +98,21 @@ class AlertsScreen(DeckScreen):
         self._lines = alert_lines(self._history, picture.snapshot.alerts if picture.snapshot is not None else [])
         width = self.list.size.width - 1
         rows = [(line.key, alert_row(line, picture.moment, width)) for line in self._lines]
-        nothing = self._error or (NOTHING_HERE if picture.replaying else NOTHING)
+        nothing = self._error or self._nothing(picture)
         self.list.show(rows, lambda width: _wrapped(nothing, width))
         title = f"alerts · {counted(self._lines)}" if self._lines else "alerts"
         self.query_one("#alert-list-panel", Panel).caption(title, self._error if self._lines else "")
         self._draw_detail()
+
+    def _nothing(self, picture: Picture) -> str:
+        if picture.snapshot is None or not self.has_history:
+            return awaited("Alerts show", picture)
+        return NOTHING_HERE if picture.replaying else NOTHING
+
+    def shown_actions(self) -> Actions:
+        """Without an alert there is nothing that its keys could be about."""
+        shown = super().shown_actions()
+        return shown if self._lines else [action for action in shown if action.context != self.CONTEXT]
 
     def _draw_detail(self) -> None:
         line, moment = self.selected, self.deck.picture.moment
@@ -154,25 +168,32 @@ class AlertsScreen(DeckScreen):
 
     @guarded
     def action_acknowledge(self) -> None:
-        if self.selected is not None:
-            AlertDesk(self.deck).acknowledge(self.selected.view)
+        if (line := self._marked()) is not None:
+            AlertDesk(self.deck).acknowledge(line.view)
 
     @guarded
     def action_snooze(self) -> None:
-        if self.selected is not None:
-            AlertDesk(self.deck).snooze(self.selected.view)
+        if (line := self._marked()) is not None:
+            AlertDesk(self.deck).snooze(line.view)
 
     @guarded
     def action_accept(self) -> None:
-        if self.selected is not None:
-            AlertDesk(self.deck).accept(self.selected.view)
+        if (line := self._marked()) is not None:
+            AlertDesk(self.deck).accept(line.view)
 
     @guarded
     def action_go_to_alert(self) -> None:
         """To the bucket that the alert is about, at its moment: there a replay goes itself."""
-        line = self.selected
+        line = self._marked()
         if line is not None:
             self.deck.go_to_moment(line.bucket, line.view.started)
+
+    def _marked(self) -> AlertLine | None:
+        """The alert that a key is about; where there is none the operator is told."""
+        line = self.selected
+        if line is None:
+            self.deck.tell("There is no alert here.", severity="warning")
+        return line
 
 
 def _known(alerts: list[AlertView]) -> list[tuple[object, ...]]:

@@ -20,6 +20,7 @@ from console.app.bucket.timeline import timeline
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.spans import Line, clean, wrap
+from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.live import columns
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 1.0
 
 NOTHING: Final = "No bucket yet: one comes with the first answer. 1 says how to send traffic."
+NOT_SERVING: Final = "No bucket yet, and no engine serves: 1 says how far it is, or why not."
+NOTHING_HERE: Final = "No bucket at this moment of the record. space plays on, g goes to a time."
 
 
 class BucketScreen(DeckScreen):
@@ -117,7 +120,7 @@ class BucketScreen(DeckScreen):
         facts = self._facts(picture)
         self.set_class(facts is None, "-empty")
         if facts is None:
-            self._view("no-bucket").show(lambda width, height: _wrapped(NOTHING, width))
+            self._view("no-bucket").show(lambda width, height: _wrapped(_nothing(picture), width))
             return
         self._view("timeline").show(lambda width, height: timeline(facts, width, height))
         self._view("side").show(lambda width, height: side(facts, width, height))
@@ -181,8 +184,10 @@ class BucketScreen(DeckScreen):
 
     def _move(self, step: int) -> None:
         facts = self._facts(self.deck.picture)
-        if facts is not None:
-            self._set_at(next_point(facts, step))
+        if facts is None or not facts.known:
+            self.deck.tell("There is no series to go along yet.", severity="warning")
+            return
+        self._set_at(next_point(facts, step))
 
     def _set_at(self, ts: float | None) -> None:
         self._at = ts
@@ -271,6 +276,14 @@ class BucketScreen(DeckScreen):
             self._set_at(None)
         else:
             self.deck.action_live()
+
+
+def _nothing(picture: Picture) -> str:
+    if picture.snapshot is None:
+        return awaited("A bucket shows", picture)
+    if picture.replaying:
+        return NOTHING_HERE
+    return NOTHING if picture.serving else NOT_SERVING
 
 
 def _wrapped(text: str, width: int) -> list[Line]:

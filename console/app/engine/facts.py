@@ -86,8 +86,8 @@ def _what_runs(engine: EngineView, width: int) -> list[Line]:
     up_to_k, sequences = numbers.plain(engine.max_k), numbers.plain(engine.max_num_seqs)
     facts = [
         ("target", clean(engine.target)),
-        ("drafter", f"{clean(engine.drafter)} (method {engine.method})"),
-        ("vllm", f"{short_version(engine.vllm)} on {clean(engine.device)}"),
+        ("drafter", clean(engine.drafter) + (f" (method {engine.method})" if engine.method else "")),
+        ("vllm", f"{short_version(engine.vllm) or numbers.ABSENT} on {clean(engine.device) or numbers.ABSENT}"),
         ("scheduling", scheduling + parallel),
         ("K", f"up to {up_to_k}, batch K {batch}"),
         ("sequences", f"up to {sequences}{length}"),
@@ -117,8 +117,11 @@ def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:
     if gateway is not None:
         glyph, role = GATEWAY_STATES[gateway.state]
         numbers_: Line = (
-            (f"{numbers.count(gateway.requests)} requests", "text"),
-            (f"  {numbers.count(gateway.errors)} errors", "warn" if gateway.errors else "dim"),
+            (f"{numbers.count(gateway.requests)} request{'s' * (gateway.requests != 1)}", "text"),
+            (
+                f"  {numbers.count(gateway.errors)} error{'s' * (gateway.errors != 1)}",
+                "warn" if gateway.errors else "dim",
+            ),
             (f"  {numbers.count(gateway.unavailable)} found no engine" if gateway.unavailable else "", "dim"),
         )
         detail = f"  {clean(gateway.detail)}" if gateway.detail else ""

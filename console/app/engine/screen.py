@@ -17,6 +17,7 @@ from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.spans import clean
 from console.app.engine.facts import engine_lines
+from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.picture import Picture
@@ -44,6 +45,8 @@ class EngineScreen(DeckScreen):
         self._half_line = ""
         self._unseen = 0
         self._error = ""
+        self._placeholder = False
+        """What is in the log view is no log."""
 
     def body(self) -> ComposeResult:
         yield LineView(id="engine-facts")
@@ -62,6 +65,7 @@ class EngineScreen(DeckScreen):
 
     def on_mount(self) -> None:
         self.log_view.focus()
+        self._say(awaited("The engine's log shows", self.deck.picture))
         self.set_interval(LOG_INTERVAL, self._want_log)
         self._want_log()
 
@@ -78,7 +82,7 @@ class EngineScreen(DeckScreen):
             state = "following"
         else:
             state = f"+{self._unseen} new lines, end follows"
-        self.query_one("#log-panel", Panel).caption(f"log {self._path}", state)
+        self.query_one("#log-panel", Panel).caption(f"log {self._path}".rstrip(), state)
 
     def _want_log(self) -> None:
         picture = self.deck.picture
@@ -93,8 +97,8 @@ class EngineScreen(DeckScreen):
             chunk = await self.deck.feed.request("engine_log", params, LogChunk, 4.0)
         except FeedError as error:
             self._error = error.message
-            if self.deck.picture.replaying and not self._path:
-                self.log_view.write_line(f"  {clean(error.message)}")
+            if not self._path:
+                self._say(error.message)
         else:
             self._error = ""
             self._append(chunk)
@@ -103,14 +107,25 @@ class EngineScreen(DeckScreen):
     def _append(self, chunk: LogChunk) -> None:
         if chunk.path != self._path or (self._offset is not None and chunk.offset < self._offset):
             self.log_view.clear()  # another engine, or a log begun anew
-            self._half_line = ""
+            self._half_line, self._placeholder = "", False
         self._path, self._offset = chunk.path, chunk.offset
         *whole, self._half_line = (self._half_line + chunk.text).split("\n")
         if not whole:
+            if not self.log_view.line_count:
+                self._say("Nothing was written to it so far.")
             return
+        if self._placeholder:
+            self.log_view.clear()
+            self._placeholder = False
         following = self.log_view.is_vertical_scroll_end
         self._unseen = 0 if following else self._unseen + len(whole)
         self.log_view.write_lines([_plain(line) for line in whole], scroll_end=following)
+
+    def _say(self, text: str) -> None:
+        """In the place of a log."""
+        self.log_view.clear()
+        self.log_view.write_line(f"  {clean(text)}")
+        self._placeholder = True
 
     # Actions
 

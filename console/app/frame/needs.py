@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
+from console.app.live.demo import goes_on as demo_goes_on
 from console.app.map.words import NONE_HERE, stale_words
 from console.app.picture import Picture
 from console.app.rehearsal.words import goes_on
 
 Need = Literal[
     "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed",
-    "map", "map_schedule", "rehearsal", "no_rehearsal", "files", "recording", "no_recording",
+    "map", "map_schedule", "rehearsal", "no_rehearsal", "files", "recording", "no_recording", "demo",
 ]  # fmt: skip
 
 
@@ -108,6 +109,18 @@ def _needs_no_recording(picture: Picture) -> str | None:
     return "a recording goes on already; b ends it and writes its file" if on else None
 
 
+def _needs_demo(picture: Picture) -> str | None:
+    """It goes on and can be ended, or it may begin."""
+    snapshot = picture.snapshot
+    if snapshot is not None and demo_goes_on(snapshot.demo):
+        return None
+    if snapshot is not None and snapshot.buckets:
+        return "there is traffic here already; the demo's is for a console that has nothing to show"
+    if snapshot is not None and snapshot.policy is None:
+        return "this station only observes; send requests to the vLLM that it looks at"
+    return _needs_engine(picture)
+
+
 CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "station": _needs_station,
     "live": _needs_live,
@@ -126,5 +139,6 @@ CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "files": _needs_files,
     "recording": _needs_recording,
     "no_recording": _needs_no_recording,
+    "demo": _needs_demo,
 }
 """Each says why not, with the remedy; None where the need is met."""

@@ -10,6 +10,7 @@ from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, Part, Role, Span, between, clean, clip, cut, fit, join, width_of
 from console.app.frame.news import news_mark, news_words
 from console.app.live.columns import slower
+from console.app.live.demo import demo_part
 from console.app.picture import Picture, pending_policy
 from console.app.rehearsal.words import rehearsal_part
 from console.app.replay.clock import speed_text
@@ -48,6 +49,7 @@ def status_line(picture: Picture, width: int) -> Line:
         Part(_executed(picture), 1),
         rehearsal_part(snapshot.rehearsal),
         recording_part(snapshot.recording, picture.now),
+        demo_part(snapshot.demo),
         Part((("run ", "dim"), (numbers.plain(snapshot.running), "text")), 3),
         Part((("wait ", "dim"), (numbers.plain(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
         Part((*_rate(snapshot), (" tok/s", "dim")), 2),

@@ -134,7 +134,7 @@ class LiveScreen(DeckScreen):
         empty = snapshot is None or not snapshot.buckets
         self.set_class(empty, "-empty")
         if empty:
-            self._view("nothing-yet").show(lambda width, height: before_buckets(picture, width))
+            self._view("nothing-yet").show(lambda width, height: before_buckets(picture, width, height))
         if snapshot is None or empty:
             return
         self._draw_table(picture, snapshot)
@@ -323,6 +323,10 @@ class LiveScreen(DeckScreen):
         bucket = self.selected
         if bucket is not None and self._shown is not None:
             CompareDesk(self.deck).press(bucket, self._shown.buckets, self._shown.ts)
+
+    @guarded
+    def action_demo_traffic(self) -> None:
+        self.deck.demo_desk.toggle()
 
     def action_back(self) -> None:
         if self.deck.picture.compared is not None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from console.app.actions import ACTIONS, unmet
 from console.app.drawing import numbers
 from console.app.drawing.spans import EMPTY, Line, Role, clean, left, right, wrap
+from console.app.live.demo import demo_lines
+from console.app.live.first_request import curl_lines, python_lines
+from console.app.live.remedies import remedy, what_happens
 from console.app.picture import Picture
 from console.app.replay.moment import span_text
-from console.feed.messages import EngineView, Phase, PhaseState, ReplayView
+from console.feed.messages import EngineView, Phase, PhaseState, ReplayView, Snapshot
 
 PATIENCE_SECONDS: Final = 5.0
 """Without a first snapshot for this long, the screen says what to do."""
@@ -21,7 +25,11 @@ PHASE_GLYPHS: Final[dict[PhaseState, tuple[str, Role]]] = {
 }
 
 
-def before_buckets(picture: Picture, width: int) -> list[Line]:
+ROOMY: Final = 26
+"""Lines from which on the first request is shown in Python too."""
+
+
+def before_buckets(picture: Picture, width: int, height: int = 0) -> list[Line]:
     """Connecting, starting, or the hint how a first bucket comes to be."""
     if picture.snapshot is None:
         return _opening(picture, width) if picture.replaying else _connecting(picture, width)
@@ -29,7 +37,7 @@ def before_buckets(picture: Picture, width: int) -> list[Line]:
         return _nothing_here(picture, picture.replay, width)
     if not picture.serving:
         return _starting(picture, width)
-    return _no_bucket(picture, width)
+    return _no_bucket(picture, width, height)
 
 
 def phase_lines(engine: EngineView, width: int) -> list[Line]:
@@ -49,18 +57,6 @@ def phase_line(engine: EngineView) -> Line:
         seconds = f" {numbers.duration(phase.seconds)}" if phase.seconds is not None else ""
         spans += [(f"{glyph} ", role), (clean(phase.name), "dim"), (f"{seconds}   ", "text")]
     return tuple(spans)
-
-
-def curl_lines(base_url: str, width: int) -> list[str]:
-    """A request that makes a bucket, broken so that it can still be pasted into a shell."""
-    body = '{"messages":[{"role":"user","content":"Hello"}],"max_tokens":64,"vllm_xargs":{"workload":"mine"}}'
-    address = f"curl {base_url}/v1/chat/completions"
-    header = "-H 'content-type: application/json'"
-    one_line = f"{address} {header} -d '{body}'"
-    if len(one_line) <= width:
-        return [one_line]
-    first, rest = body.split(',"vllm_xargs"')
-    return [f"{address} \\", f"  {header} -d \\", f"  '{first},", f'    "vllm_xargs"{rest}\'']
 
 
 def _connecting(picture: Picture, width: int) -> list[Line]:
@@ -98,41 +94,97 @@ def _starting(picture: Picture, width: int) -> list[Line]:
         since = numbers.duration(picture.moment - engine.started) if engine.started else ""
         title = f"Engine {clean(engine.engine)}: {engine.state}"
         lines += [_heading(title, since, width), EMPTY, *phase_lines(engine, width)]
-        if engine.detail:
-            role: Role = "critical" if engine.state in ("failed", "lost", "stopped") else "text"
-            lines += [EMPTY, *((((f"  {text}"), role),) for text in wrap(clean(engine.detail), width - 2))]
-        lines.append(EMPTY)
+        lines += [EMPTY, *_about(engine, width), EMPTY]
     if not lines:
-        lines = [_heading("No engine yet", "", width), EMPTY]
+        lines = [_heading("No engine yet", "", width), EMPTY, *_no_engine(picture, width), EMPTY]
+    lines += _beside(picture, width)
     url = picture.base_url
     if url is not None and any(engine.state in ("starting", "restarting") for engine in picture.engines):
-        lines += _dim(
+        return lines + _dim(
             f"Requests go to {clean(url)}/v1; they are answered once the engine is up. 7 shows its log.", width
         )
-    else:
-        lines += _dim("7 shows the engine's log and its state; `specdeck doctor` checks this machine.", width)
+    return lines + _dim("7 shows the engine's log and its state; `specdeck doctor` checks this machine.", width)
+
+
+def _about(engine: EngineView, width: int) -> list[Line]:
+    """Why it does not serve, and the remedy; or what its start does now."""
+    down = engine.state in ("failed", "lost", "stopped")
+    why = clean(engine.detail)
+    lines: list[Line] = [((f"  {text}", "critical" if down else "text"),) for text in wrap(why, width - 2)]
+    if engine.state == "starting":
+        return lines + _dim(what_happens(engine), width)
+    if (known := remedy(why)) is not None:
+        lines += [((f"  {text}", "bright"),) for text in wrap(known, width - 2)]
+    if engine.state == "failed" and engine.owned:
+        again = "next start" in why
+        lines += _dim(
+            "It is tried again by itself; settings change with the next `specdeck`, after `specdeck stop`."
+            if again
+            else "It is not tried again by itself: 7, then r, when that is mended; settings change with the next "
+            "`specdeck`, after `specdeck stop`.",
+            width,
+        )
     return lines
 
 
-def _no_bucket(picture: Picture, width: int) -> list[Line]:
-    lines: list[Line] = [_heading("No bucket yet", "", width), EMPTY]
+def _no_engine(picture: Picture, width: int) -> list[Line]:
     if picture.snapshot is not None and picture.snapshot.policy is None:
+        return _dim("This station observes a vLLM that it does not run: nothing was heard of that so far.", width)
+    return _dim(
+        "This station starts none: it listens for engines that you start with SPECDECK_SOCKET set; `specdeck status` "
+        "names the socket.",
+        width,
+    )
+
+
+def _beside(picture: Picture, width: int) -> list[Line]:
+    """What else is wrong while nothing serves: the public port, the store."""
+    snapshot, lines = picture.snapshot, list[Line]()
+    if snapshot is None:
+        return lines
+    gateway = snapshot.gateway
+    if gateway is not None and gateway.state == "down" and gateway.detail:
+        lines += _trouble(f"{clean(gateway.url)} is down: {clean(gateway.detail)}", remedy(gateway.detail), width)
+    if snapshot.store.error is not None:
+        lines += _trouble(clean(snapshot.store.error), None, width)
+    return lines
+
+
+def _trouble(text: str, known: str | None, width: int) -> list[Line]:
+    parts = wrap(text, width - 4)
+    lines: list[Line] = [
+        ((" ■ " if row == 0 else "   ", "critical"), (part, "critical")) for row, part in enumerate(parts)
+    ]
+    lines += [((f"   {part}", "bright"),) for part in wrap(known or "", width - 4)]
+    return [*lines, EMPTY]
+
+
+def _no_bucket(picture: Picture, width: int, height: int) -> list[Line]:
+    snapshot = picture.snapshot
+    lines: list[Line] = [_heading("No bucket yet", "", width), EMPTY, *_beside(picture, width)]
+    if snapshot is None or snapshot.policy is None:
         return lines + _dim("This vLLM is only observed: its requests get one row together, once it drafts.", width)
     lines += _dim("Each workload × context × temperature gets a row here, with the first tokens of a request:", width)
-    lines.append(EMPTY)
-    url = picture.base_url
-    if url is not None:
-        lines += [((f"  {text}", "bright"),) for text in curl_lines(clean(url), width - 2)]
-        lines.append(EMPTY)
-    calibration = None if picture.snapshot is None else picture.snapshot.calibration
+    curl = curl_lines(picture, width - 2)
+    lines += [EMPTY, *(((f"  {text}", "bright"),) for text in curl), EMPTY] if curl else [EMPTY]
+    if height >= ROOMY:
+        lines += [*(((f"  {text}", "text"),) for text in python_lines(picture)), EMPTY]
+    calibration = snapshot.calibration
     if calibration is not None and calibration.state == "running":
         lines += [(("  ◐ ", "accent"), (f"calibrating: {clean(calibration.text)}", "text"))]
         lines += _dim("Step times are measured first, with requests of our own; the first of yours ends that.", width)
-    elif picture.intent == "demo":
-        lines += _dim("The sample traffic begins in a moment.", width)
-    else:
-        lines += [(("  specdeck demo", "bright"), ("  sends sample traffic of four workloads", "dim"))]
-    return lines
+    return lines + _demo(picture, snapshot, width)
+
+
+def _demo(picture: Picture, snapshot: Snapshot, width: int) -> list[Line]:
+    """How the demo's traffic stands, or that there is such a thing."""
+    if snapshot.demo is not None:
+        return demo_lines(snapshot.demo, width)
+    if picture.intent == "demo":
+        return _dim("The sample traffic begins in a moment.", width)
+    if unmet(ACTIONS["demo_traffic"], picture) is None:
+        return [(("  d", "key"), ("  sends the demo's traffic for some minutes: four workloads, gently", "text"))]
+    return [(("  specdeck demo", "bright"), ("  sends sample traffic of four workloads", "dim"))]
 
 
 def _heading(title: str, time: str, width: int) -> Line:

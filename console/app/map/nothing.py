@@ -35,6 +35,8 @@ def nothing_lines(picture: Picture, error: FeedError | None, width: int) -> list
         return _said(_OLD_STATION, "text", width)
     if error is not None:
         return _said(f"The operating map can't be read: {error.message}", "warn", width)
+    if snapshot.map is not None and picture.link.state == "lost":
+        return _said("There is an operating map; the station went away before it was read.", "dim", width)
     if snapshot.map is not None:
         return _said("Reading the operating map …", "dim", width)
     how = _HERE if unmet(ACTIONS["rehearse"], picture) is None else _ELSEWHERE

@@ -14,6 +14,7 @@ from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
 from console.app.drawing.spans import Line, clean, text_of, wrap
+from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.inquiry import Inquiry
@@ -100,7 +101,7 @@ class PolicyScreen(DeckScreen):
         width = self.workloads.size.width
         self._view("workload-header").show(lambda width, height: [workload_header(width)] if views else [])
         rows = [(view.name, workload_row(view, snapshot, width)) for view in views] if snapshot is not None else []
-        nothing = no_workload(snapshot)
+        nothing = awaited("Workloads show", picture) if snapshot is None else no_workload(snapshot)
         self.workloads.show(rows, lambda width: _wrapped(nothing, width, "  "))
         panel = self.query_one("#workloads-panel", Panel)
         panel.caption(f"workloads · {len(views)}" if views else "workloads")
@@ -113,6 +114,8 @@ class PolicyScreen(DeckScreen):
     def _draw_history(self) -> None:
         rows = [(entry_key(entry), history_row(entry)) for entry in self._entries]
         nothing = self._error or (NO_HISTORY_HERE if self.deck.picture.replaying else NO_HISTORY)
+        if not self.has_history:
+            nothing = awaited("What was changed shows", self.deck.picture)
         self.history.show(rows, lambda width: _wrapped(nothing, width, "  "))
         self.query_one("#history-panel", Panel).caption("history · newest first", self._error if rows else "")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from console.app.drawing import numbers
 from console.app.drawing.spans import clean
 from console.app.replay.clock import Expected, MarkKind, neighbour, next_speed
 from console.app.replay.moment import Moment, MomentError, resolve
@@ -111,6 +112,7 @@ class ReplayDesk:
             self._set_loop(None)
         elif begin is None:
             self._app.mark_loop(now)
+            self._app.tell(f"A loop begins at {numbers.clock(now)}: go to where it ends, then press o.")
         elif begin == now:
             self._app.tell("The loop begins at this moment: go to where it ends, then press o.")
         else:
