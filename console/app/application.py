@@ -102,7 +102,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         keymap: dict[str, str] | None = None,
         theme: str | None = None,
         now: Callable[[], float] = time.time,
+        behind: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`behind`: the terminal has not taken the last picture yet, so that the next may as well be left out."""
         super().__init__()
         self.feed = feed
         self.keymap: dict[str, str] = keymap or {}
@@ -115,6 +117,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.bucket_order: list[BucketKey] = []
         """As the Live screen shows them."""
         self._now = now
+        self._behind = behind
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
         self._home_loop: asyncio.AbstractEventLoop | None = None
@@ -208,13 +211,18 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         if link_action is not None and link.state != "connected":
             link = replace(link, action=link_action)
         self.picture = replace(self.picture, link=link, snapshot=snapshot or self.picture.snapshot, now=self._now())
-        self._draw()
+        self._draw_unasked()
 
     def _tick(self) -> None:
         self.picture = replace(self.picture, now=self._now())
         if self.picture.intent == "replay" and self.picture.link.state == "connecting":
             self._ask_for_station()  # it may have ended over a trace that is none
-        self._draw()
+        self._draw_unasked()
+
+    def _draw_unasked(self) -> None:
+        """Draw what no key asked for: while the terminal is behind the next picture will do, and keys stay quick."""
+        if not self._behind():
+            self._draw()
 
     def _draw(self) -> None:
         if not self.is_running:
@@ -353,6 +361,12 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
             self.exit(Outcome.DETACH)
         else:
             self.action_leave()
+
+    def action_suspend_process(self) -> None:
+        if self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.tell("No shell would bring this console back: it was not started as a shell's job.")
 
     def _left(self, outcome: Outcome | None) -> None:
         if outcome is not None:

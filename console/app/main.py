@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
 from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.outlet import Outlet
 from console.app.frame.terminal import NoTerminalError, require_terminal, watched
 from console.app.replay.desk import Opening
 from console.feed.client import FeedClient
@@ -32,7 +34,10 @@ def run_console(
     Raises:
         NoTerminalError: standard input or error is no terminal.
     """
+    from console.app.frame.driver import driver_on
+
     require_terminal()
+    outlet = Outlet(2)
     client = FeedClient(feed_path, snapshots_path)
     app = SpecdeckApp(
         client,
@@ -42,7 +47,9 @@ def run_console(
         opening=opening,
         keymap=keymap,
         theme=theme,
+        behind=lambda: outlet.behind,
     )
+    app.driver_class = driver_on(outlet)
     lost = False
 
     def on_hangup() -> None:
@@ -50,7 +57,7 @@ def run_console(
         lost = True
         app.end(Outcome.LOST_TTY)
 
-    with watched(on_hangup, lambda: app.end(Outcome.DETACH)):
+    with closing(outlet), watched(outlet, on_hangup, lambda: app.end(Outcome.DETACH)):
         outcome = app.run()
     if lost:
         return Outcome.LOST_TTY

@@ -41,6 +41,8 @@ class BucketTable(CursorView):
         self._rows: Sequence[RowFacts] = ()
         self._layout: Layout = []
         self._cursor: BucketKey | None = None
+        self._at: int | None = None
+        """Where its row is; looked up when the rows change, not with each row that is drawn."""
 
     @property
     def cursor(self) -> BucketKey | None:
@@ -57,7 +59,8 @@ class BucketTable(CursorView):
         if len(rows) != len(self._rows):
             self.virtual_size = Size(0, len(rows))
         self._rows, self._layout = rows, layout
-        if rows and self._index() is None:
+        self._at = self._find(self._cursor)
+        if rows and self._at is None:
             self._select(0)
         elif not rows and self._cursor is not None:
             self._cursor = None
@@ -66,7 +69,7 @@ class BucketTable(CursorView):
 
     def select(self, key: BucketKey) -> bool:
         """Put the cursor on a bucket; False where it has no row."""
-        index = next((index for index, facts in enumerate(self._rows) if facts.bucket.key == key), None)
+        index = self._find(key)
         if index is not None:
             self._select(index)
         return index is not None
@@ -75,7 +78,7 @@ class BucketTable(CursorView):
         index = y + self.scroll_offset.y
         line = self._line(index)
         self._painted[index] = line
-        return strip_of(self, line, self.size.width, cursor=index == self._index())
+        return strip_of(self, line, self.size.width, cursor=index == self._at)
 
     def action_move(self, step: int) -> None:
         self._select((self._index() or 0) + step)
@@ -90,13 +93,16 @@ class BucketTable(CursorView):
         if not 0 <= index < len(self._rows):
             return EMPTY
         facts = self._rows[index]
-        return columns.row(facts, self._layout, facts.bucket.key == self._cursor)
+        return columns.row(facts, self._layout, index == self._at)
 
     def _length(self) -> int:
         return len(self._rows)
 
     def _index(self) -> int | None:
-        return next((index for index, facts in enumerate(self._rows) if facts.bucket.key == self._cursor), None)
+        return self._at
+
+    def _find(self, key: BucketKey | None) -> int | None:
+        return next((index for index, facts in enumerate(self._rows) if facts.bucket.key == key), None)
 
     def _select(self, index: int, clamp: bool = True) -> None:
         if not self._rows or (not clamp and not 0 <= index < len(self._rows)):
@@ -105,7 +111,7 @@ class BucketTable(CursorView):
         key = self._rows[index].bucket.key
         if key == self._cursor:
             return
-        before, self._cursor = self._index(), key
+        before, self._cursor, self._at = self._at, key, index
         for changed in (before, index):
             if changed is not None:
                 self.refresh_line(changed)
