@@ -12,7 +12,9 @@ from typing import ClassVar, Final
 
 import msgspec
 from textual import work
+from textual._styles_cache import StylesCache
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -132,7 +134,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
     def palette(self) -> Palette:
         """Styles of the present theme."""
         if self.theme not in self._palettes:
-            self._palettes[self.theme] = Palette(self.theme_variables)
+            self._palettes[self.theme] = Palette(self.theme_variables, self.console.color_system == "standard")
         return self._palettes[self.theme]
 
     def end(self, outcome: Outcome) -> None:
@@ -252,6 +254,12 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         return super().check_action(action, parameters)
 
     # Between screens
+
+    def pop_screen(self) -> AwaitComplete:
+        """Textual keeps what it painted of the last 1024 widgets, dead ones too: some 50 MB of closed dialogs."""
+        popped = super().pop_screen()
+        StylesCache.get_inner_outer.cache_clear()
+        return popped
 
     def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
         """The Bucket screen of a bucket, its cursor on a moment; the Live screen where no bucket is meant."""

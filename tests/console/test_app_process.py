@@ -175,7 +175,9 @@ def test_stopped_from_outside_it_paints_anew_and_still_knows_what_the_terminal_w
     ("under", "environment"),
     [
         pytest.param((), {"TERM": None, "COLORTERM": None}, id="TERM unset"),
-        pytest.param(("sh", "-c", 'exec "$@" >&-', "sh"), {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, id="C, no stdout"),
+        pytest.param(
+            ("sh", "-c", 'exec "$@" >&-', "sh"), {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, id="C, no stdout"
+        ),
     ],
 )
 def test_poor_surroundings_do_not_keep_it_from_drawing(start: Start, under: Any, environment: Any) -> None:

@@ -28,7 +28,7 @@ class NoTerminalError(RuntimeError):
 
 
 def require_terminal() -> None:
-    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals that can be drawn on."""
+    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals to draw on."""
     missing = [name for name, fd in (("input", 0), ("error", 2)) if not os.isatty(fd)]
     instead = "or use the headless commands (specdeck status, report)"
     if missing:

@@ -1,0 +1,38 @@
+"""A console that is open for long: rounds through all screens and dialogs leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from msgspec.structs import replace
+
+from tests.console import scenes
+from tests.console.driving import NARROW, running
+from tests.console.tour import count, grown, tour
+
+PICTURES = 15
+"""On each screen of a round."""
+
+
+async def test_rounds_through_all_screens_leave_nothing_behind() -> None:
+    first = scenes.live(buckets=scenes.many_buckets(20), workloads=scenes.workloads())
+    async with running(first, size=NARROW) as (app, feed, pilot):
+        number = 1
+
+        async def pictures() -> None:
+            nonlocal number
+            for _ in range(PICTURES):
+                number += 1
+                moved = replace(
+                    first, number=number, ts=scenes.NOW + number, buckets=scenes.many_buckets(20, number / 9)
+                )
+                app.receive(moved)
+                await asyncio.sleep(0)
+            feed.asked.clear()
+
+        counted = []
+        for _ in range(5):
+            await tour(pilot, pictures)
+            counted.append(await count(app))
+        warm, last = counted[1], counted[-1]
+        assert last.lasting == warm.lasting
+        assert grown(warm, last) == {}
