@@ -302,6 +302,9 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     def action_live(self) -> None:
         self.switch_mode("live")
+        screen = self.screen
+        if isinstance(screen, LiveScreen) and self.bucket is not None:
+            screen.come_to(self.bucket)
 
     def action_bucket(self) -> None:
         self.switch_mode("bucket")

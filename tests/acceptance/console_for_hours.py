@@ -58,9 +58,7 @@ def main(hours: float = HOURS) -> bool:
             export(station.store.connection, trace)
         replayed = asyncio.run(_replayed(trace, hours))
     arms = {"pictures": _found(given), "replay": _found(replayed)}
-    verdicts = {
-        f"{name}: {claim}": held for name, arm in arms.items() for claim, held in arm.pop("verdicts").items()
-    }
+    verdicts = {f"{name}: {claim}": held for name, arm in arms.items() for claim, held in arm.pop("verdicts").items()}
     for claim, held in verdicts.items():
         print(f"{'holds' if held else 'DOES NOT HOLD'}: {claim}")
     figures = {"hours": hours, "wall_seconds": round(time.monotonic() - began), **arms, "verdicts": verdicts}
@@ -84,6 +82,7 @@ async def _pictures(number: int) -> list[Counts]:
 
         for _ in range(ROUNDS):
             await tour(pilot, some)
+            await pilot.press("t")
             counted.append(await count(app))
     return counted
 
@@ -129,11 +128,11 @@ def _found(counted: list[Counts]) -> dict[str, Any]:
         "rounds": len(counted),
         "rss_mb": [round(one.rss / 1e6, 1) for one in counted],
         "objects": [one.objects for one in counted],
-        "widgets_screens_timers_workers_over": [list(one.lasting) for one in (warm[0], warm[-1])],
+        "widgets_screens_timers_over": [list(one.lasting) for one in (warm[0], warm[-1])],
         "rise_after_warm_up": round(rise, 4),
         "types_that_grew": more,
         "verdicts": {
-            "nothing left behind": warm[0].lasting == warm[-1].lasting,
+            "nothing left behind": not warm[-1].left_behind(warm[0]),
             "no type grows": not more,
             "memory flat": rise < MOST_GROWTH,
         },

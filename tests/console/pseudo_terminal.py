@@ -147,7 +147,7 @@ class SlowLink:
         while (passed := time.monotonic() - began) < seconds:
             if wanted(self.picture):
                 return passed
-            time.sleep(0.01)
+            time.sleep(0.05)
         return None
 
     def close(self) -> None:

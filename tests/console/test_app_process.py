@@ -106,7 +106,9 @@ def by(signal_number: int) -> Callable[[Console], None]:
 
 BREAKS = CONSOLE.replace(
     "import run_console",
-    "import run_console, SpecdeckApp\ndef breaks(self): raise RuntimeError('a [fault]')\nSpecdeckApp.action_theme = breaks",
+    "import run_console, SpecdeckApp\n"
+    "def breaks(self): raise RuntimeError('a [fault]')\n"
+    "SpecdeckApp.action_theme = breaks",
 )
 
 
@@ -203,5 +205,5 @@ def test_a_terminal_that_can_not_place_text_is_refused(monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(os, "isatty", lambda fd: True)
         patch.setenv("TERM", "dumb")
-        with pytest.raises(NoTerminalError, match="TERM=dumb.*headless commands"):
+        with pytest.raises(NoTerminalError, match=r"TERM=dumb.*headless commands"):
             require_terminal()

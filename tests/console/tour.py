@@ -43,8 +43,12 @@ class Counts(NamedTuple):
 
     @property
     def lasting(self) -> tuple[int, ...]:
-        """What has to be the same after each round, to the last one."""
-        return self.widgets, self.screens, self.timers, self.workers, self.left_over
+        """What has to be the same after each round. Workers come and go with what the screens ask."""
+        return self.widgets, self.screens, self.timers, self.left_over
+
+    def left_behind(self, before: Counts) -> bool:
+        """There is something that was not there after a round before."""
+        return self.lasting != before.lasting or self.workers > before.workers + 2
 
 
 async def tour(pilot: Pilot[Any], between: Callable[[], Awaitable[None]]) -> None:
@@ -54,7 +58,6 @@ async def tour(pilot: Pilot[Any], between: Callable[[], Awaitable[None]]) -> Non
         await between()
         for keys in OVER_IT[screen]:
             await pilot.press(*keys)
-    await pilot.press("t")
     await pilot.pause()
 
 

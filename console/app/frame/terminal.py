@@ -62,7 +62,7 @@ def watched(outlet: Outlet, on_hangup: Callable[[], None], on_terminate: Callabl
         # From a thread: the handler runs between two bytecodes of the event loop's own thread.
         threading.Thread(target=end, args=(number,), name="end-console", daemon=True).start()
 
-    before = {number: signal.getsignal(number) for number in (*_ENDING, *_TEXTUALS)}
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in (*_ENDING, *_TEXTUALS)}
     for number in _ENDING:
         signal.signal(number, on_signal)
     watch = threading.Thread(target=_watch, args=(done, gone), name="terminal-watch", daemon=True)

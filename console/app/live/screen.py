@@ -168,10 +168,10 @@ class LiveScreen(DeckScreen):
         self._series, self._series_key = series, key
         self._draw_charts(self.deck.picture)
 
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        if self.deck.bucket is not None:
-            self.select(self.deck.bucket)
+    def come_to(self, key: BucketKey) -> None:
+        """Come from another screen to its bucket. At once: a message would come after keys that were typed ahead."""
+        self.show(self.deck.picture)
+        self.select(key)
 
     @on(BucketTable.Selected)
     def _selected(self, event: BucketTable.Selected) -> None:
