@@ -77,9 +77,9 @@ async def own_table() -> tuple[float, dict[str, list[float]]]:
 
 
 async def _waits(app: PaintingApp, keys: Sequence[str], number: int) -> list[float]:
-    """Seconds to the paint after each key, twenty of the one and then twenty of the other."""
+    """Seconds to the paint after each key; of many twenty of the one come before twenty of the other."""
     waits = []
-    turn = 1 if keys[0].isdigit() else 20
+    turn = 20 if number == KEYS else 1
     for place in range(number):
         app.painted.clear()
         started = time.perf_counter()

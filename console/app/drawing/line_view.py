@@ -47,9 +47,13 @@ class LineView(Widget):
         super().__init__(id=id, classes=classes)
         self._draw: Draw = _nothing
         self._lines: list[Line] = []
+        self._drawn_from: object = None
 
-    def show(self, draw: Draw) -> None:
-        self._draw = draw
+    def show(self, draw: Draw, drawn_from: object = None) -> None:
+        """`drawn_from`: everything that is drawn; while it is the same, nothing is drawn again."""
+        if drawn_from is not None and drawn_from == self._drawn_from:
+            return
+        self._draw, self._drawn_from = draw, drawn_from
         self._redraw()
 
     @property

@@ -26,7 +26,7 @@ from console.app.live.table import BucketHeader, BucketTable
 from console.app.live.versions import telling
 from console.app.picture import Picture
 from console.feed.client import FeedError
-from console.feed.messages import BucketView, Series, Snapshot
+from console.feed.messages import BucketView, EngineView, Series, Snapshot
 from console.feed.protocol import SeriesParams
 from store.figures import BucketKey
 
@@ -138,8 +138,10 @@ class LiveScreen(DeckScreen):
         self.query_one("#alpha-panel", Panel).caption(alpha_title(bucket, CHART_SECONDS))
         self.query_one("#load-panel", Panel).caption("K executed and load")
         engine = picture.engines[0] if picture.engines else None
-        self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height))
-        self._view("load-chart").show(lambda width, height: load_chart(series, width, height, engine))
+        self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height), (series,))
+        self._view("load-chart").show(
+            lambda width, height: load_chart(series, width, height, engine), (series, _policy_of(engine))
+        )
         self._view("spark").show(lambda width, height: [spark_line(bucket, width)])
 
     # Series of the selected bucket
@@ -241,3 +243,10 @@ class LiveScreen(DeckScreen):
         bucket, snapshot = self.selected, self.deck.picture.snapshot
         if bucket is not None and snapshot is not None:
             self.app.push_screen(ExplainPage(bucket, snapshot))
+
+
+def _policy_of(engine: EngineView | None) -> tuple[object, ...] | None:
+    """What the load chart tells of an engine."""
+    if engine is None:
+        return None
+    return engine.max_k, engine.configured, engine.resolved, engine.executed_k, engine.executed_limit, engine.unexplained

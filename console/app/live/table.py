@@ -43,6 +43,8 @@ class BucketTable(CursorView):
         self._cursor: BucketKey | None = None
         self._at: int | None = None
         """Where its row is; looked up when the rows change, not with each row that is drawn."""
+        self._formatted: dict[int, tuple[object, Line]] = {}
+        """Of rows what was told of them, and how."""
 
     @property
     def cursor(self) -> BucketKey | None:
@@ -58,6 +60,8 @@ class BucketTable(CursorView):
         """Show these rows in this order. Of those in view, only changed ones are painted again."""
         if len(rows) != len(self._rows):
             self.virtual_size = Size(0, len(rows))
+        if layout != self._layout:
+            self._formatted.clear()
         self._rows, self._layout = rows, layout
         self._at = self._find(self._cursor)
         if rows and self._at is None:
@@ -92,8 +96,12 @@ class BucketTable(CursorView):
     def _line(self, index: int) -> Line:
         if not 0 <= index < len(self._rows):
             return EMPTY
-        facts = self._rows[index]
-        return columns.row(facts, self._layout, index == self._at)
+        facts, here = self._rows[index], index == self._at
+        told, line = self._formatted.get(index, (None, EMPTY))
+        if told != (facts.told, here):
+            line = columns.row(facts, self._layout, here)
+            self._formatted[index] = (facts.told, here), line
+        return line
 
     def _length(self) -> int:
         return len(self._rows)
