@@ -56,9 +56,9 @@ class PaintingApp(SpecdeckApp):
 async def own_table() -> tuple[float, dict[str, list[float]]]:
     """CPU seconds a snapshot, and by screen the seconds from each key to the end of its paint."""
     map_ = map_scenes.operating_map()
-    feed = memory_feed.MemoryFeed(
-        scenes.live(buckets=scenes.many_buckets(BUCKETS), workloads=scenes.workloads(), map=map_scenes.summary(map_))
-    )
+    buckets = scenes.many_buckets(BUCKETS)
+    full = scenes.live(buckets=buckets, workloads=scenes.workloads(), map=map_scenes.summary(map_))
+    feed = memory_feed.MemoryFeed(full)
     feed.map = map_
     app = PaintingApp(feed)
     async with app.run_test(size=SIZE) as pilot:
@@ -68,6 +68,7 @@ async def own_table() -> tuple[float, dict[str, list[float]]]:
             app.receive(snapshot)
             await pilot.pause()
         cpu = (time.process_time() - began) / SNAPSHOTS
+        app.receive(full)
         waits = {"Live": await _waits(app, ("down", "up"), KEYS)}
         for name, (opens, *keys) in SCREENS.items():
             await pilot.press(opens)

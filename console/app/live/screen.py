@@ -249,4 +249,5 @@ def _policy_of(engine: EngineView | None) -> tuple[object, ...] | None:
     """What the load chart tells of an engine."""
     if engine is None:
         return None
-    return engine.max_k, engine.configured, engine.resolved, engine.executed_k, engine.executed_limit, engine.unexplained
+    executed = engine.executed_k, engine.executed_limit, engine.unexplained
+    return engine.max_k, engine.configured, engine.resolved, executed
