@@ -142,6 +142,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "interrupt", "ctrl+c,ctrl+q", "leave", "Leave, from anywhere; a second time detaches at once", "everywhere",
         shown=False, priority=True, display="ctrl+c",
     ),
+    Action(
+        "suspend_process", "ctrl+z", "suspend", "Back to the shell; its `fg` comes back here", "everywhere",
+        shown=False, priority=True, display="ctrl+z",
+    ),
     Action("play", "space", "play", "Play, or stand still", "replay", spare=1, needs=_PLAYER),
     Action("step_on", "full_stop", "step", "One engine step on", "replay", spare=4, display=".", needs=_PLAYER),
     Action(

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from textual import work
+from textual._styles_cache import StylesCache
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -132,8 +134,10 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         returned: Return | None = None,
         here: str | None = None,
         now: Callable[[], float] = time.time,
+        behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """`actor`: under what name the feed asks. `folder`: where exports are proposed; None: here."""
+        """`behind`: the terminal has not taken the last picture yet, so that the next may as well be left out."""
         super().__init__()
         self.actor = actor
         self.command_log = CommandLog(now)
@@ -156,6 +160,7 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         """The trace that was opened from here before."""
         self._left_by = Outcome.BACK if back else Outcome.DETACH
         self._now = now
+        self._behind = behind
         self._on_disconnect = on_disconnect
         self._asked_at = 0.0
         self._held: Held | None = None
@@ -173,7 +178,7 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
     def palette(self) -> Palette:
         """Styles of the present theme."""
         if self.theme not in self._palettes:
-            self._palettes[self.theme] = Palette(self.theme_variables)
+            self._palettes[self.theme] = Palette(self.theme_variables, self.console.color_system == "standard")
         return self._palettes[self.theme]
 
     def end(self, outcome: Outcome) -> None:
@@ -268,14 +273,19 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         if link_action is not None and link.state != "connected":
             link = replace(link, action=link_action)
         self.picture = replace(self.picture, link=link, snapshot=snapshot or self.picture.snapshot, now=self._now())
-        self._draw()
+        self._draw_unasked()
 
     def _tick(self) -> None:
         self.picture = replace(self.picture, now=self._now())
         if self.picture.intent == "replay" and self.picture.link.state == "connecting":
             self._ask_for_station()  # it may have ended over a trace that is none
         self.notice_desk.tick()
-        self._draw()
+        self._draw_unasked()
+
+    def _draw_unasked(self) -> None:
+        """Draw what no key asked for: while the terminal is behind the next picture will do, and keys stay quick."""
+        if not self._behind():
+            self._draw()
 
     def _draw(self) -> None:
         if not self.is_running:
@@ -317,6 +327,12 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         self._draw()
 
     # Between screens
+
+    def pop_screen(self) -> AwaitComplete:
+        """Textual keeps what it painted of the last 1024 widgets, dead ones too: some 50 MB of closed dialogs."""
+        popped = super().pop_screen()
+        StylesCache.get_inner_outer.cache_clear()
+        return popped
 
     def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
         """The Bucket screen of a bucket, its cursor on a moment; the Live screen where no bucket is meant."""
@@ -402,6 +418,9 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
     def action_live(self) -> None:
         self.switch_mode("live")
+        screen = self.screen
+        if isinstance(screen, LiveScreen) and self.bucket is not None:
+            screen.come_to(self.bucket)
 
     def action_bucket(self) -> None:
         self.switch_mode("bucket")
@@ -511,6 +530,12 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
             self.exit(Outcome.DETACH)
         else:
             self.action_leave()
+
+    def action_suspend_process(self) -> None:
+        if self._driver is not None and self._driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.tell("No shell would bring this console back: it was not started as a shell's job.")
 
     def _left(self, outcome: Outcome | None) -> None:
         if outcome is not None:

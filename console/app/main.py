@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 from console.app.application import OnDisconnect, SpecdeckApp
 from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
+from console.app.frame.outlet import Outlet
 from console.app.frame.terminal import NoTerminalError, require_terminal, watched
 from console.app.replay.desk import Opening
 from console.app.traces.returning import Return
@@ -51,7 +53,10 @@ def run_console(
     Raises:
         NoTerminalError: standard input or error is no terminal.
     """
+    from console.app.frame.driver import driver_on
+
     require_terminal()
+    outlet = Outlet(2)
     actor = own_actor()
     client = FeedClient(feed_path, snapshots_path, actor=actor)
     app = SpecdeckApp(
@@ -67,7 +72,9 @@ def run_console(
         back=back,
         returned=returned,
         here=_here(),
+        behind=lambda: outlet.behind,
     )
+    app.driver_class = driver_on(outlet)
     lost = False
 
     def on_hangup() -> None:
@@ -75,7 +82,7 @@ def run_console(
         lost = True
         app.end(Outcome.LOST_TTY)
 
-    with watched(on_hangup, lambda: app.end(Outcome.DETACH)):
+    with closing(outlet), watched(outlet, on_hangup, lambda: app.end(Outcome.DETACH)):
         outcome = asyncio.run(_run(app, client))
     if lost:
         return Outcome.LOST_TTY

@@ -12,6 +12,7 @@ MEASUREMENTS = (
     "sampled_distribution",
     "alert_simulation",
     "soak",
+    "console_for_hours",
     "adaptive_simulation",
     "adaptive_engine",
     "hostile_engine",

@@ -13,7 +13,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from console.app.drawing.spans import EMPTY, Line, text_of
+from console.app.drawing.spans import EMPTY, Line, run_together, text_of, width_of
 from console.app.drawing.themes import Palette
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def strip_of(widget: Widget, line: Line, width: int, cursor: bool = False) -> St
     """A line as Textual paints it, on the widget's own background or the cursor's."""
     palette = palette_of(widget)
     ground = widget.rich_style + palette.cursor if cursor else widget.rich_style
-    segments = [Segment(text, ground + palette[role]) for text, role in line]
+    blank = " " * (width - width_of(line))
+    segments = [Segment(text, ground + palette[role]) for text, role in run_together([*line, (blank, "text")])]
     return Strip(segments).adjust_cell_length(width, ground)
 
 
@@ -46,9 +47,13 @@ class LineView(Widget):
         super().__init__(id=id, classes=classes)
         self._draw: Draw = _nothing
         self._lines: list[Line] = []
+        self._drawn_from: object = None
 
-    def show(self, draw: Draw) -> None:
-        self._draw = draw
+    def show(self, draw: Draw, drawn_from: object = None) -> None:
+        """`drawn_from`: everything that is drawn; while it is the same, nothing is drawn again."""
+        if drawn_from is not None and drawn_from == self._drawn_from:
+            return
+        self._draw, self._drawn_from = draw, drawn_from
         self._redraw()
 
     @property

@@ -39,6 +39,8 @@ class PickList(CursorView):
         self._rows: Sequence[Row] = ()
         self._empty: Callable[[int], list[Line]] = lambda width: []
         self._cursor: str | None = None
+        self._at: int | None = None
+        """Where its row is; looked up when the rows change, not with each row that is drawn."""
         self._forget = forget
 
     @property
@@ -56,15 +58,16 @@ class PickList(CursorView):
         self._rows, self._empty = rows, empty
         if self.virtual_size.height != self._count():
             self.virtual_size = Size(0, self._count())
-        if rows and (self._index() is None or (self._forget and not self.has_focus)):
-            self._cursor = rows[0][0]
+        self._at = self._find(self._cursor)
+        if rows and (self._at is None or (self._forget and not self.has_focus)):
+            self._at, self._cursor = 0, rows[0][0]
         elif not rows:
             self._cursor = None
         self._repaint()
 
     def select(self, key: str) -> bool:
         """Put the cursor on a line; False where it is not there."""
-        index = next((index for index, (known, _) in enumerate(self._rows) if known == key), None)
+        index = self._find(key)
         if index is not None:
             self._select(index)
         return index is not None
@@ -73,7 +76,7 @@ class PickList(CursorView):
         index = y + self.scroll_offset.y
         line = self._line(index)
         self._painted[index] = line
-        here = self.has_focus and bool(self._rows) and index == self._index()
+        here = self.has_focus and bool(self._rows) and index == self._at
         return strip_of(self, line, self.size.width, cursor=here)
 
     def action_move(self, step: int) -> None:
@@ -110,20 +113,22 @@ class PickList(CursorView):
             return lines[index] if 0 <= index < len(lines) else EMPTY
         if not 0 <= index < len(self._rows):
             return EMPTY
-        key, line = self._rows[index]
-        here = key == self._cursor
+        here, line = index == self._at, self._rows[index][1]
         return (("▸" if here else " ", "key" if self.has_focus else "faint"), *line)
 
     def _length(self) -> int:
         return len(self._rows)
 
     def _index(self) -> int | None:
-        return next((index for index, (key, _) in enumerate(self._rows) if key == self._cursor), None)
+        return self._at
+
+    def _find(self, key: str | None) -> int | None:
+        return next((index for index, (known, _) in enumerate(self._rows) if known == key), None)
 
     def _select(self, index: int) -> None:
         if not self._rows:
             return
         index = min(max(index, 0), len(self._rows) - 1)
-        self._cursor = self._rows[index][0]
+        self._at, self._cursor = index, self._rows[index][0]
         self._keep_in_view(index)
         self._told()

@@ -91,19 +91,35 @@ HEAT: Final = (0.08, 0.16, 0.25, 0.35, 0.46)
 """How much of the colour of success each level of heat has on the ground."""
 
 
+_SIXTEEN: Final[dict[bool, dict[Role, str]]] = {
+    True: {"warn": "#ffff55", "fallback": "#ff55ff"},
+    False: {
+        "title": "#0000aa", "key": "#0000aa", "accent": "#0000aa", "alpha": "#0000aa", "warn": "#aa0000",
+        "k": "#aa00aa", "load": "#555555", "dim": "#555555", "faint": "#555555",
+    },
+}  # fmt: skip
+"""By whether the ground is dark: roles whose colour comes to nothing, or to another's, where there are only sixteen.
+
+They are the terminal's own sixteen, as rich names them, so that no other is taken for the nearest.
+"""
+
+
 class Palette:
-    """Rich styles by role, made once for each theme."""
+    """Rich styles by role, made once for each theme. `sixteen`: the terminal has no more colours than that."""
 
     __slots__ = ("cursor", "heat", "styles")
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, str], sixteen: bool = False) -> None:
+        cold, warm = Color.parse(variables["background"]), Color.parse(variables["success"])
+        instead = _SIXTEEN[cold.brightness < 0.5] if sixteen else {}
         self.styles: dict[Role, Style] = {
-            role: Style(color=_hex(variables[name]), bold=True if bold else None)
+            role: Style(color=instead.get(role) or _hex(variables[name]), bold=True if bold else None)
             for role, (name, bold) in _COLOURS.items()
         }
         self.cursor = Style(bgcolor=_hex(variables["panel"]))
-        cold, warm = Color.parse(variables["background"]), Color.parse(variables["success"])
-        self.heat = [Style(), *(Style(bgcolor=cold.blend(warm, share).hex6) for share in HEAT)]
+        # of sixteen colours a ground would be a grey that swallows half of the roles: the cells' glyphs tell enough
+        grounds = [Style()] * len(HEAT) if sixteen else [Style(bgcolor=cold.blend(warm, share).hex6) for share in HEAT]
+        self.heat = [Style(), *grounds]
 
     def __getitem__(self, role: Role) -> Style:
         return self.styles[role]

@@ -1,8 +1,4 @@
-"""Notices that the terminal went away, by signal or by hang-up, so that no console runs on without one.
-
-Textual's writer thread dies with the first write to a dead terminal and its queue then blocks the event loop. So the
-hang-up is watched from a thread of our own, and what was the terminal becomes /dev/null before anything is written.
-"""
+"""Notices that the terminal went away, by signal or by hang-up, so that no console runs on without one."""
 
 from __future__ import annotations
 
@@ -16,8 +12,15 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from console.app.frame.outlet import Outlet
+
 POLL_MS: Final = 500
-_STANDARD: Final = (0, 1, 2)
+STUCK_SECONDS: Final = 1.0
+"""A terminal that takes nothing for so long is not waited for when the console has to end."""
+
+_ENDING: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+_TEXTUALS: Final = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+"""Signals that Textual takes over and does not give back: a stop after its end would bring its screen up again."""
 
 
 class NoTerminalError(RuntimeError):
@@ -25,34 +28,44 @@ class NoTerminalError(RuntimeError):
 
 
 def require_terminal() -> None:
-    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals."""
+    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals to draw on."""
     missing = [name for name, fd in (("input", 0), ("error", 2)) if not os.isatty(fd)]
+    instead = "or use the headless commands (specdeck status, report)"
     if missing:
+        raise NoTerminalError(f"standard {' and '.join(missing)} is no terminal: run the console in one, {instead}")
+    if os.environ.get("TERM") == "dumb":
         raise NoTerminalError(
-            f"standard {' and '.join(missing)} is no terminal: run the console in one, or use the headless commands "
-            f"(specdeck status, report)"
+            f"this terminal can't place text (TERM=dumb): run the console in another, or set TERM if it can, {instead}"
         )
 
 
 @contextmanager
-def watched(on_hangup: Callable[[], None], on_terminate: Callable[[], None]) -> Iterator[None]:
-    """Call `on_hangup` once when the terminal is gone, `on_terminate` on SIGTERM; both may come from any thread."""
-    gone = threading.Event()
+def watched(outlet: Outlet, on_hangup: Callable[[], None], on_terminate: Callable[[], None]) -> Iterator[None]:
+    """Call `on_hangup` when the terminal is gone or SIGHUP comes, `on_terminate` on SIGTERM and SIGINT.
+
+    Both may come from any thread, and more than once. Nothing that ends the console then waits for the terminal.
+    """
     done = threading.Event()
 
-    def hang_up() -> None:
-        if not gone.is_set():
-            gone.set()
-            _give_up_terminal()
-            on_hangup()
+    def gone() -> None:
+        _give_up_writing(outlet)
+        _to_nowhere(0)
+        on_hangup()
+
+    def end(number: int) -> None:
+        (on_hangup if number == signal.SIGHUP else on_terminate)()
+        while not done.wait(STUCK_SECONDS / 4):
+            if outlet.stuck(STUCK_SECONDS):
+                _give_up_writing(outlet)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         # From a thread: the handler runs between two bytecodes of the event loop's own thread.
-        target = hang_up if number == signal.SIGHUP else on_terminate
-        threading.Thread(target=target, name="end-console", daemon=True).start()
+        threading.Thread(target=end, args=(number,), name="end-console", daemon=True).start()
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGHUP, signal.SIGTERM)}
-    watch = threading.Thread(target=_watch, args=(done, hang_up), name="terminal-watch", daemon=True)
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in (*_ENDING, *_TEXTUALS)}
+    for number in _ENDING:
+        signal.signal(number, on_signal)
+    watch = threading.Thread(target=_watch, args=(done, gone), name="terminal-watch", daemon=True)
     watch.start()
     try:
         yield
@@ -62,26 +75,32 @@ def watched(on_hangup: Callable[[], None], on_terminate: Callable[[], None]) -> 
             signal.signal(number, handler)
 
 
-def _watch(done: threading.Event, hang_up: Callable[[], None]) -> None:
+def _watch(done: threading.Event, gone: Callable[[], None]) -> None:
     poll = select.poll()
     poll.register(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, 0)  # hang-up is reported unasked
     while not done.is_set():
         if any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(POLL_MS)):
-            hang_up()
+            gone()
             return
 
 
-def _give_up_terminal() -> None:
-    """Let later writes to the dead terminal go nowhere instead of failing."""
+def _give_up_writing(outlet: Outlet) -> None:
+    """What is written to the terminal goes nowhere from now on."""
+    outlet.give_up()
+    for fd in (1, 2):
+        if _is_terminal(fd):
+            _to_nowhere(fd)
+
+
+def _to_nowhere(fd: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for fd in _STANDARD:
-        with suppress(OSError):
-            if fd == 0 or _is_dead_terminal(fd):
-                os.dup2(nowhere, fd)
+    with suppress(OSError):
+        os.dup2(nowhere, fd)
     os.close(nowhere)
 
 
-def _is_dead_terminal(fd: int) -> bool:
+def _is_terminal(fd: int) -> bool:
+    """It is one, or was."""
     poll = select.poll()
     poll.register(fd, 0)
     return bool(poll.poll(0)) or os.isatty(fd)

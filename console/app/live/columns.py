@@ -40,6 +40,11 @@ class RowFacts:
     def is_idle(self) -> bool:
         return self.idle > IDLE_SECONDS
 
+    @property
+    def told(self) -> tuple[object, ...]:
+        """All that a row tells: the same as long as that is the same, though time goes on."""
+        return self.bucket, self.version, state_of(self), self.is_idle
+
 
 @dataclass(frozen=True)
 class Column:

@@ -33,7 +33,7 @@ from console.app.live.versions import telling
 from console.app.live.window_desk import ASK_SECONDS, WindowDesk
 from console.app.picture import Picture
 from console.feed.client import FeedError
-from console.feed.messages import BucketView, Series, Snapshot
+from console.feed.messages import BucketView, EngineView, Series, Snapshot
 from console.feed.protocol import BalanceParams, SeriesParams
 from store.figures import BucketKey
 
@@ -189,8 +189,10 @@ class LiveScreen(DeckScreen):
         self.query_one("#alpha-panel", Panel).caption(alpha_title(bucket, CHART_SECONDS))
         self.query_one("#load-panel", Panel).caption("K executed and load")
         engine = picture.engines[0] if picture.engines else None
-        self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height))
-        self._view("load-chart").show(lambda width, height: load_chart(series, width, height, engine))
+        self._view("alpha-chart").show(lambda width, height: alpha_chart(series, width, height), (series,))
+        self._view("load-chart").show(
+            lambda width, height: load_chart(series, width, height, engine), (series, _policy_of(engine))
+        )
         named = None if bucket is None else self.table_window.named(bucket)
         self._view("spark").show(lambda width, height: [spark_line(named, width)])
         self._draw_balance()
@@ -245,10 +247,10 @@ class LiveScreen(DeckScreen):
         window = self.selected.figures.window if self.selected is not None else None
         return max(1.0, window.end - window.start) if window is not None else BALANCE_SECONDS
 
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        if self.deck.bucket is not None:
-            self.select(self.deck.bucket)
+    def come_to(self, key: BucketKey) -> None:
+        """Come from another screen to its bucket. At once: a message would come after keys that were typed ahead."""
+        self.show(self.deck.picture)
+        self.select(key)
 
     @on(BucketTable.Selected)
     def _selected(self, event: BucketTable.Selected) -> None:
@@ -341,3 +343,11 @@ class LiveScreen(DeckScreen):
     @guarded
     def action_explain(self) -> None:
         self.deck.explain("Explained", self.explained())
+
+
+def _policy_of(engine: EngineView | None) -> tuple[object, ...] | None:
+    """What the load chart tells of an engine."""
+    if engine is None:
+        return None
+    executed = engine.executed_k, engine.executed_limit, engine.unexplained
+    return engine.max_k, engine.configured, engine.resolved, executed

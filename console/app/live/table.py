@@ -41,6 +41,10 @@ class BucketTable(CursorView):
         self._rows: Sequence[RowFacts] = ()
         self._layout: Layout = []
         self._cursor: BucketKey | None = None
+        self._at: int | None = None
+        """Where its row is; looked up when the rows change, not with each row that is drawn."""
+        self._formatted: dict[int, tuple[object, Line]] = {}
+        """Of rows what was told of them, and how."""
 
     @property
     def cursor(self) -> BucketKey | None:
@@ -56,8 +60,11 @@ class BucketTable(CursorView):
         """Show these rows in this order. Of those in view, only changed ones are painted again."""
         if len(rows) != len(self._rows):
             self.virtual_size = Size(0, len(rows))
+        if layout != self._layout:
+            self._formatted.clear()
         self._rows, self._layout = rows, layout
-        if rows and self._index() is None:
+        self._at = self._find(self._cursor)
+        if rows and self._at is None:
             self._select(0)
         elif not rows and self._cursor is not None:
             self._cursor = None
@@ -66,7 +73,7 @@ class BucketTable(CursorView):
 
     def select(self, key: BucketKey) -> bool:
         """Put the cursor on a bucket; False where it has no row."""
-        index = next((index for index, facts in enumerate(self._rows) if facts.bucket.key == key), None)
+        index = self._find(key)
         if index is not None:
             self._select(index)
         return index is not None
@@ -75,7 +82,7 @@ class BucketTable(CursorView):
         index = y + self.scroll_offset.y
         line = self._line(index)
         self._painted[index] = line
-        return strip_of(self, line, self.size.width, cursor=index == self._index())
+        return strip_of(self, line, self.size.width, cursor=index == self._at)
 
     def action_move(self, step: int) -> None:
         self._select((self._index() or 0) + step)
@@ -89,14 +96,21 @@ class BucketTable(CursorView):
     def _line(self, index: int) -> Line:
         if not 0 <= index < len(self._rows):
             return EMPTY
-        facts = self._rows[index]
-        return columns.row(facts, self._layout, facts.bucket.key == self._cursor)
+        facts, here = self._rows[index], index == self._at
+        told, line = self._formatted.get(index, (None, EMPTY))
+        if told != (facts.told, here):
+            line = columns.row(facts, self._layout, here)
+            self._formatted[index] = (facts.told, here), line
+        return line
 
     def _length(self) -> int:
         return len(self._rows)
 
     def _index(self) -> int | None:
-        return next((index for index, facts in enumerate(self._rows) if facts.bucket.key == self._cursor), None)
+        return self._at
+
+    def _find(self, key: BucketKey | None) -> int | None:
+        return next((index for index, facts in enumerate(self._rows) if facts.bucket.key == key), None)
 
     def _select(self, index: int, clamp: bool = True) -> None:
         if not self._rows or (not clamp and not 0 <= index < len(self._rows)):
@@ -105,7 +119,7 @@ class BucketTable(CursorView):
         key = self._rows[index].bucket.key
         if key == self._cursor:
             return
-        before, self._cursor = self._index(), key
+        before, self._cursor, self._at = self._at, key, index
         for changed in (before, index):
             if changed is not None:
                 self.refresh_line(changed)
