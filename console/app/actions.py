@@ -18,7 +18,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "engine", "choose", "edit", "rehearse",
-    "confirm", "leave", "go", "what_if", "page",
+    "confirm", "leave", "go", "what_if", "web", "page",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -37,12 +37,13 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "leave": "Leaving",
     "go": "Going to a moment",
     "what_if": "Asking what if",
+    "web": "In a browser",
     "page": "Help and explanations",
 }
 
 
 DIALOGS: Final[frozenset[Context]] = frozenset(
-    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "page"}
+    {"choose", "edit", "rehearse", "confirm", "leave", "go", "what_if", "web", "page"}
 )
 """Contexts that lie over a screen and keep its keys out."""
 
@@ -103,6 +104,10 @@ _ALL: Final[tuple[Action, ...]] = (
         "pause", "p", "pause", "Hold the picture still; recording goes on", "everywhere", spare=4, needs=("live",)
     ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
+    Action(
+        "web", "w", "web", "In a browser: how, and an address to open there", "everywhere", spare=9,
+        needs=("terminal",),
+    ),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
     Action(
         "command_palette", "ctrl+p", "palette", "Find an action by name", "everywhere", shown=False, display="ctrl+p"
@@ -265,6 +270,10 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("other_field", "tab", "write one", "Write a policy, or back to the list", "what_if"),
     Action("leave_what_if", "escape", "leave", "Back to the replay; what is being worked out is dropped", "what_if",
            display="esc"),
+    Action("serve", "enter", "serve", "Serve it from here, read-only, until this console is left", "web"),
+    Action("copy_address", "y", "copy", "Copy the address, token included", "web"),
+    Action("end_serving", "s", "stop", "Serve it no longer; its tabs end", "web"),
+    Action("leave_web", "escape,q", "close", "Close this; what is served stays so", "web", display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
 )  # fmt: skip
 

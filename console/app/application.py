@@ -22,6 +22,7 @@ from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import EndedError, Intent, Outcome
+from console.app.frame.serving import Serving
 from console.app.live.screen import LiveScreen
 from console.app.picture import Link, Picture
 from console.app.policy.desk import PolicyDesk
@@ -101,6 +102,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         opening: Opening | None = None,
         keymap: dict[str, str] | None = None,
         theme: str | None = None,
+        in_browser: bool = False,
+        serving: Serving | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
@@ -116,10 +119,13 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         """As the Live screen shows them."""
         self._now = now
         self._on_disconnect = on_disconnect
+        self._serving = serving
         self._asked_at = 0.0
         self._home_loop: asyncio.AbstractEventLoop | None = None
         self._ending: Outcome | None = None
-        self.picture = Picture(Link("connecting", now()), now(), read_only=read_only, intent=intent)
+        self.picture = Picture(
+            Link("connecting", now()), now(), read_only=read_only, intent=intent, in_browser=in_browser
+        )
         for known in THEMES:
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
@@ -316,6 +322,12 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
         screen = self.screen
         self.push_screen(HelpPage(screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"))
+
+    @guarded
+    def action_web(self) -> None:
+        from console.app.frame.web_dialog import WebDialog
+
+        self.push_screen(WebDialog(self._serving))
 
     @guarded
     def action_mode(self) -> None:

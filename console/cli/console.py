@@ -37,27 +37,31 @@ def reviver(station: RunningStation) -> Callable[[], str | None] | None:
 
 def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: bool = False) -> int:
     """Run the console until it is left, then do what was chosen. The exit code."""
+    from console.app.frame.terminal import in_browser
     from console.app.main import Outcome, run_console
     from console.cli.settings.defaults import in_force
+    from console.cli.web_child import web_child
 
     settings = in_force()
     places = sockets()
-    outcome = run_console(
-        places.feed,
-        places.snapshots,
-        read_only=read_only,
-        on_disconnect=revive,
-        theme=settings.theme,
-        keymap=settings.keys,
-        intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
-    )
+    with web_child() as serving:
+        outcome = run_console(
+            places.feed,
+            places.snapshots,
+            read_only=read_only,
+            on_disconnect=revive,
+            theme=settings.theme,
+            keymap=settings.keys,
+            intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
+            serving=serving,
+        )
     if outcome is Outcome.STOP:
         return stop_all()
     if outcome is Outcome.FAILED:
         say("the console broke; everything goes on serving: `specdeck attach` opens another")
         return CHECK_FAILED
     station = running_station()
-    if station is not None:
+    if station is not None and not in_browser():
         say(f"still serving on {station.info.base_url}: come back with `specdeck attach`, end it with `specdeck stop`")
     return OK
 

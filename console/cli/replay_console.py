@@ -10,6 +10,7 @@ from console.cli.console import require_terminal
 from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child
 from console.cli.settings.defaults import in_force
+from console.cli.web_child import web_child
 
 
 def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_floor: float | None) -> int:
@@ -20,7 +21,7 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
     """
     require_terminal("`specdeck replay --headless` runs a trace to its end and reports without one")
     settings = in_force()
-    with replay_child(trace, speedup_floor) as child:
+    with replay_child(trace, speedup_floor) as child, web_child("--replay", str(trace)) as serving:
         outcome = run_console(
             child.sockets.feed,
             child.sockets.snapshots,
@@ -29,6 +30,7 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
             theme=settings.theme,
             keymap=settings.keys,
             opening=Opening(speed, at),
+            serving=serving,
         )
         if outcome is Outcome.NOTHING:
             say(f"Error: {child.last_words()}")

@@ -11,7 +11,7 @@ from console.app.rehearsal.words import goes_on
 
 Need = Literal[
     "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed",
-    "map", "map_schedule", "rehearsal", "no_rehearsal",
+    "map", "map_schedule", "rehearsal", "no_rehearsal", "terminal",
 ]  # fmt: skip
 
 
@@ -89,6 +89,10 @@ def _needs_no_rehearsal(picture: Picture) -> str | None:
     return "a rehearsal goes on already; b breaks it off" if on else None
 
 
+def _needs_terminal(picture: Picture) -> str | None:
+    return "only from a console in a terminal; this one is in a browser already" if picture.in_browser else None
+
+
 CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "station": _needs_station,
     "live": _needs_live,
@@ -104,5 +108,6 @@ CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "map_schedule": _needs_map_schedule,
     "rehearsal": _needs_rehearsal,
     "no_rehearsal": _needs_no_rehearsal,
+    "terminal": _needs_terminal,
 }
 """Each says why not, with the remedy; None where the need is met."""

@@ -20,12 +20,22 @@ POLL_MS: Final = 500
 _STANDARD: Final = (0, 1, 2)
 
 
+WEB_DRIVER: Final = "textual.drivers.web_driver:WebDriver"
+
+
 class NoTerminalError(RuntimeError):
     """There is no terminal to draw on."""
 
 
+def in_browser() -> bool:
+    """Whether the terminal is a page in a browser, with a web server of Textual's at the other end of our pipes."""
+    return os.environ.get("TEXTUAL_DRIVER") == WEB_DRIVER
+
+
 def require_terminal() -> None:
-    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals."""
+    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals, or a browser is."""
+    if in_browser():
+        return
     missing = [name for name, fd in (("input", 0), ("error", 2)) if not os.isatty(fd)]
     if missing:
         raise NoTerminalError(
