@@ -46,11 +46,16 @@ class Access(msgspec.Struct, frozen=True):
 
     def right_token(self, given: str) -> bool:
         """In constant time. Where no token is asked for, any is right."""
-        return self.token is None or hmac.compare_digest(given.encode(), self.token.encode())
+        return self.token is None or _same(given, self.token)
 
     def has_proof(self, cookie: str | None) -> bool:
         """Whether the cookie says that the token was right before. In constant time."""
-        return self.token is None or hmac.compare_digest((cookie or "").encode(), self.proof.encode())
+        return self.token is None or _same(cookie or "", self.proof)
+
+
+def _same(given: str, secret: str) -> bool:
+    """A header may hold bytes that are no UTF-8; they come as surrogates."""
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), secret.encode())
 
 
 def _hostname(host: str) -> str | None:

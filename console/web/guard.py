@@ -45,17 +45,19 @@ UNKNOWN_HOST: Final = (
 OTHER_ORIGIN: Final = ("Another site asked for the console", "Only a page of this server may open one.")
 
 
-def protect(app: web.Application, access: Access, websocket_path: str) -> None:
-    """Put the guard before `app`."""
+def protect(app: web.Application, access: Access) -> None:
+    """Put the guard before textual-serve's `app`."""
+    page, websocket = app.router["index"], app.router["websocket"]
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not access.knows_host(request.host):
             return _note(request, UNKNOWN_HOST)
-        if request.path == websocket_path and not access.same_origin(request.headers.get("Origin"), request.host):
+        asked = request.match_info.route.resource
+        if asked is websocket and not access.same_origin(request.headers.get("Origin"), request.host):
             return _note(request, OTHER_ORIGIN)
         token = request.query.get("token")
-        if token is not None and request.path == "/":
+        if token is not None and asked is page:
             return _admitted(request, access) if access.right_token(token) else _note(request, WRONG_TOKEN, ask=True)
         if not access.has_proof(request.cookies.get(access.cookie)):
             return _note(request, NEEDS_TOKEN, ask=True)

@@ -58,7 +58,7 @@ class WebConsole(Server):
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
-        protect(app, self._access, str(app.router["websocket"].url_for()))
+        protect(app, self._access)
         return app
 
     async def on_startup(self, app: web.Application) -> None:

@@ -100,7 +100,7 @@ class ConsoleSession(AppService):
         await self._show(f"{BLANK}{text}\r\n".encode())
 
     async def _quit(self) -> None:
-        if not self._leaving:
+        if not self._leaving and self.process.returncode is None:
             await self.send_meta({"type": "quit"})
         await self.process.wait()
 

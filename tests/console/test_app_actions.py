@@ -36,6 +36,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "leave": ("q",),
     "go": ("g",),
     "what_if": ("i",),
+    "web": ("w",),
     "page": ("question_mark",),
 }
 BEFORE: dict[str, tuple[str, ...]] = {

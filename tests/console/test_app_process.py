@@ -15,8 +15,8 @@ import pytest
 from tests.console.pseudo_terminal import DEADLINE, LEFT_CLEAN, Terminal
 
 NOT_IN_THE_CONSOLE = (
-    "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette",
-    "console.station", "console.gateway", "store.ingest", "store.database",
+    "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette", "aiohttp",
+    "console.web", "console.station", "console.gateway", "store.ingest", "store.database",
 )  # fmt: skip
 
 CONSOLE = """
@@ -35,6 +35,7 @@ import console.app.main, console.app.engine.screen, console.app.frame.dialogs, c
 import console.app.policy.screen, console.app.policy.schedule_dialog, engine.policy.raising
 import console.app.replay.go_dialog, console.app.replay.what_if_dialog
 import console.app.map.screen, console.app.map.explanation, console.app.rehearsal.dialog
+import console.app.frame.web_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

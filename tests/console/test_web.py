@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,11 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from console.cli.root import root
 from tests.console.station_harness import StationUnderTest
-from tests.console.web_process import SCRIPT, WebProcess, gone, tab
+from tests.console.web_process import WebProcess, gone, tab
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +138,16 @@ async def test_left_by_its_key_a_console_ends_and_says_so(web: WebProcess, cooki
     await gone(web.consoles())
 
 
-@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-async def test_however_the_server_ends_no_console_is_left(station: StationUnderTest, what: signal.Signals) -> None:
+@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGKILL], ids=["sigterm", "sigkill"])
+async def test_a_tab_that_may_write_does_and_however_the_server_ends_no_console_is_left(
+    station: StationUnderTest, what: signal.Signals
+) -> None:
+    cap = 3 if what is signal.SIGTERM else 2
     web = WebProcess("--port", "0", "--write")
     async with tab(web, web.cookie()) as one:
         await one.shows("chat")
+        await one.press("-")
+        station.wait(lambda seen: seen.cap == cap, "the cap of the tab")
         pids = web.consoles()
         assert len(pids) == 1
         code = web.end(what)
@@ -149,17 +155,6 @@ async def test_however_the_server_ends_no_console_is_left(station: StationUnderT
     await gone(pids)
     assert code == (-signal.SIGKILL if what is signal.SIGKILL else 0)
     assert web.token not in web.said
-
-
-async def test_with_write_a_tab_may_change_things(station: StationUnderTest) -> None:
-    web = WebProcess("--port", "0", "--write")
-    try:
-        async with tab(web, web.cookie()) as one:
-            await one.shows("chat")
-            await one.press("-")
-            station.wait(lambda seen: seen.cap == 3, "the cap of the tab")
-    finally:
-        web.end()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +168,12 @@ async def test_with_write_a_tab_may_change_things(station: StationUnderTest) -> 
     ],
 )
 def test_what_cannot_be_served_is_refused(place: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
-    done = subprocess.run([SCRIPT, "web", *arguments], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (code, "")
+    done = CliRunner().invoke(root, ["web", *arguments])
+    assert (done.exit_code, done.stdout) == (code, "")
     assert words in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_with_who_has_it(station: StationUnderTest) -> None:
+    done = CliRunner().invoke(root, ["web", "--port", str(station.options.port)])
+    assert done.exit_code == 2
+    assert "is taken by" in done.stderr

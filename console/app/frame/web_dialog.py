@@ -92,11 +92,10 @@ class WebDialog(ModalScreen[None]):
 
     def _set(self, *, busy: str = "", trouble: str = "") -> None:
         self._busy, self._trouble = busy, trouble
-        self._draw()
+        if self.is_attached:  # it may have been closed meanwhile
+            self._draw()
 
     def _draw(self) -> None:
-        if not self.is_mounted:
-            return
         keys = "y copy the address · s stop serving · esc close" if self._address else "enter serve it · esc close"
         self.query_one(Panel).caption("In a browser", keys)
         self.query_one(LineView).show(lambda width, height: self._lines(width))
