@@ -15,7 +15,7 @@ from textual_serve.server import Server, to_int
 
 from console.web.access import Access
 from console.web.guard import protect
-from console.web.session import ConsoleSession
+from console.web.session import QUIT_SECONDS, ConsoleSession
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ HEARTBEAT_SECONDS: Final = 15.0
 LONGEST_MESSAGE: Final = 1 << 20
 """Bytes: a long paste."""
 CLOSING_SECONDS: Final = 2.0
+PLACE_LOOKS: Final = 30
 FONT_SIZES: Final = range(6, 41)
 _MALFORMED: Final = (
     ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError, RecursionError,
@@ -58,6 +59,7 @@ class WebConsole(Server):
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
+        app.router.add_get("/focus.js", _focus_script)
         protect(app, self._access)
         return app
 
@@ -85,6 +87,7 @@ class WebConsole(Server):
             timeout=CLOSING_SECONDS, heartbeat=HEARTBEAT_SECONDS, max_msg_size=LONGEST_MESSAGE
         )
         session = ConsoleSession(self._argv, websocket, self.download_manager)
+        await self._place()
         refusal = self._refusal()
         if refusal is None:
             self._sessions.add(session)
@@ -110,12 +113,24 @@ class WebConsole(Server):
             self._sessions.discard(session)
         return websocket
 
+    async def _place(self) -> None:
+        """Where all places are taken, wait for one that is about to be free: a page that is loaded anew closes its old
+        console just before."""
+        for _ in range(PLACE_LOOKS):
+            if len(self._sessions) < self._most or not any(session.ending for session in self._sessions):
+                return
+            await asyncio.sleep(QUIT_SECONDS / PLACE_LOOKS)
+
     def _refusal(self) -> str | None:
         if self._ending:
             return "`specdeck web` is being ended."
         if len(self._sessions) >= self._most:
             return (
-                f"{self._most} consoles are open here, as many as may be: close one of their tabs, or start "
+                f"As many consoles as may be ({self._most}) are open here: close one of their tabs, or start "
                 f"`specdeck web` with --sessions {self._most + 1}."
             )
         return self._hindrance()
+
+
+async def _focus_script(request: web.Request) -> web.FileResponse:
+    return web.FileResponse(PAGES / "focus.js")

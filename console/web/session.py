@@ -29,7 +29,7 @@ LEAVING_SECONDS: Final = 90.0
 WIDEST: Final = 1000
 """Cells each way that a browser may ask for: beyond, painting would be costly and nobody could read it."""
 SEE_THERE: Final = "what it said is in the terminal where `specdeck web` runs."
-BLANK: Final = "\x1b[?1049l\x1b[2J\x1b[H\x1b[?25h"
+BLANK: Final = "\x1b[?1049l\x1b[2J\x1b[H"
 
 
 class ConsoleSession(AppService):
@@ -45,6 +45,8 @@ class ConsoleSession(AppService):
         )
         self._argv = argv
         self._websocket = websocket
+        self.ending = False
+        """Its tab is gone; its place is free in a moment."""
         self._leaving = False
         self._stopping = False
 
@@ -75,6 +77,7 @@ class ConsoleSession(AppService):
         """End the process, by force if it does not leave in time. It is gone when this returns."""
         if self._process is None:
             return
+        self.ending = True
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quit(), LEAVING_SECONDS if self._leaving else QUIT_SECONDS)
         if self.process.returncode is None:

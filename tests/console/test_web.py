@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import signal
 import tempfile
@@ -9,13 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
+import httpx
 import psutil
 import pytest
 from click.testing import CliRunner
 
 from console.cli.root import root
+from tests.console.pseudo_terminal import Terminal
 from tests.console.station_harness import StationUnderTest
-from tests.console.web_process import WebProcess, gone, tab
+from tests.console.web_process import SCRIPT, WebProcess, gone, tab
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +64,8 @@ def test_the_address_gives_a_cookie_that_only_this_page_gets_and_no_script_reads
 def test_the_page_fetches_nothing_from_elsewhere(web: WebProcess, cookie: str) -> None:
     page = web.get("/", cookie=cookie).text
     assert "//" not in page
-    fetched = re.findall(r'(?:href|src)="(/static[^"]+)"|url\("([^"]+)"\)', page)
-    assert len(fetched) == 4
+    fetched = re.findall(r'(?:href|src)="(/[^"]+)"|url\("([^"]+)"\)', page)
+    assert len(fetched) == 6
     for paths in fetched:
         assert web.get("".join(paths), cookie=cookie).status_code == 200
 
@@ -116,7 +119,7 @@ async def test_a_tab_is_the_console_and_only_looks_and_its_process_ends_with_it(
         await one.press("w")
         await one.shows("only from a console")
         async with tab(web, cookie) as two, tab(web, cookie) as three:
-            await three.shows("2 consoles are open here", "--sessions 3")
+            await three.shows("(2) are open here", "--sessions 3")
             await three.is_closed()
             assert three.socket.close_code == aiohttp.WSCloseCode.TRY_AGAIN_LATER
             await two.socket.send_json(["resize", {"width": "wide"}])
@@ -155,6 +158,27 @@ async def test_a_tab_that_may_write_does_and_however_the_server_ends_no_console_
     await gone(pids)
     assert code == (-signal.SIGKILL if what is signal.SIGKILL else 0)
     assert web.token not in web.said
+
+
+@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGKILL], ids=["sigterm", "sigkill"])
+async def test_served_from_a_console_it_ends_with_that(station: StationUnderTest, what: signal.Signals) -> None:
+    terminal = Terminal([str(SCRIPT), "attach"])
+    try:
+        terminal.read_until(b"tok/s")
+        terminal.type("w")
+        terminal.read_until(b"--write")
+        terminal.type("\r")
+        terminal.read_until(b"sees what this console sees")
+        terminal.type("y")
+        terminal.read_until(b"handed to")
+        (server,) = (one for one in psutil.Process(terminal.process.pid).children() if "web" in one.cmdline())
+        (copied,) = re.findall(rb"\x1b]52;c;([\w+/=]+)", terminal.output)
+        assert httpx.get(base64.b64decode(copied).decode()).status_code == 200
+        terminal.process.send_signal(what)
+        terminal.process.wait(30)
+        await gone([server.pid])
+    finally:
+        terminal.end()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,10 @@ def _needs_replay(picture: Picture) -> str | None:
 def _needs_write(picture: Picture) -> str | None:
     if picture.replaying:
         return "a replay shows what was recorded and changes no engine; i asks what another policy would have done"
-    return "this console is read-only; attach without --read-only" if picture.read_only else None
+    if not picture.read_only:
+        return None
+    instead = "start `specdeck web` with --write" if picture.in_browser else "attach without --read-only"
+    return f"this console is read-only; {instead}"
 
 
 def _needs_engine(picture: Picture) -> str | None:
