@@ -19,7 +19,7 @@ from console.app.picture import Picture
 
 Context = Literal[
     "everywhere", "replay", "live", "bucket", "policy", "alerts", "map", "traces", "engine", "choose", "edit",
-    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "compare", "page", "balance",
+    "export", "rehearse", "record", "confirm", "leave", "go", "what_if", "compare", "web", "page", "balance",
 ]  # fmt: skip
 
 CONTEXT_TITLES: Final[dict[Context, str]] = {
@@ -42,6 +42,7 @@ CONTEXT_TITLES: Final[dict[Context, str]] = {
     "go": "Going to a moment",
     "what_if": "Asking what if",
     "compare": "Comparing",
+    "web": "In a browser",
     "page": "Help and explanations",
     "balance": "What speculation cost and saved",
 }
@@ -59,6 +60,7 @@ DIALOGS: Final[frozenset[Context]] = frozenset(
         "go",
         "what_if",
         "compare",
+        "web",
         "page",
         "balance",
     }
@@ -133,6 +135,10 @@ _ALL: Final[tuple[Action, ...]] = (
     ),
     Action("theme", "t", "theme", "Next theme: dark, light, colour-blind safe", "everywhere", spare=8),
     Action("how", "h", "how", "How figures come about: what is marked, then the status line", "everywhere", spare=8),
+    Action(
+        "web", "w", "web", "In a browser: how, and an address to open there", "everywhere", spare=9,
+        needs=("terminal",),
+    ),
     Action("help", "question_mark", "help", "This page", "everywhere", spare=0, display="?"),
     Action(
         "command_palette", "ctrl+p", "palette", "Find an action by name", "everywhere", shown=False, display="ctrl+p"
@@ -345,6 +351,10 @@ _ALL: Final[tuple[Action, ...]] = (
     Action("leave_compare", "escape", "cancel", "Compare nothing", "compare", display="esc"),
     Action("next_section", "tab", "next", "To the next figure", "page"),
     Action("previous_section", "shift+tab", "back", "To the figure before", "page", shown=False),
+    Action("serve", "enter", "serve", "Serve it from here, read-only, until this console is left", "web"),
+    Action("copy_address", "y", "copy", "Copy the address, token included", "web"),
+    Action("end_serving", "s", "stop", "Serve it no longer; its tabs end", "web"),
+    Action("leave_web", "escape,q", "close", "Close this; what is served stays so", "web", display="esc"),
     Action("close", "escape,q,enter", "close", "Close the page", "page", display="esc"),
     Action("close_balance", "escape,q,enter,b", "close", "Close the page", "balance", display="esc"),
 )  # fmt: skip

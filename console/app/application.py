@@ -31,6 +31,7 @@ from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.news import Held
 from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
+from console.app.frame.serving import Serving
 from console.app.live.demo import DemoDesk
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
@@ -133,6 +134,8 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         back: bool = False,
         returned: Return | None = None,
         here: str | None = None,
+        in_browser: bool = False,
+        serving: Serving | None = None,
         now: Callable[[], float] = time.time,
         behind: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -162,11 +165,14 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         self._now = now
         self._behind = behind
         self._on_disconnect = on_disconnect
+        self._serving = serving
         self._asked_at = 0.0
         self._held: Held | None = None
         self._home_loop: asyncio.AbstractEventLoop | None = None
         self._ending: Outcome | None = None
-        self.picture = Picture(Link("connecting", now()), now(), read_only=read_only, intent=intent)
+        self.picture = Picture(
+            Link("connecting", now()), now(), read_only=read_only, intent=intent, in_browser=in_browser
+        )
         for known in THEMES:
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
@@ -372,6 +378,9 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
     def open_trace(self, path: str) -> None:
         """End here and have the command that opened this console show a trace."""
+        if self.is_web:
+            self.tell(f"A browser keeps to its console: `specdeck web --replay {path}` shows this trace in one.")
+            return
         self.exit(OpenTrace(Path(path)))
 
     # Talking to the operator and to the station
@@ -493,6 +502,12 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
 
         screen = self.screen
         self.push_screen(HelpPage(screen.CONTEXT if isinstance(screen, DeckScreen) else "everywhere"))
+
+    @guarded
+    def action_web(self) -> None:
+        from console.app.frame.web_dialog import WebDialog
+
+        self.push_screen(WebDialog(self._serving))
 
     @guarded
     def action_mode(self) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from console.app.application import OnDisconnect, SpecdeckApp
 from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
 from console.app.frame.outlet import Outlet
-from console.app.frame.terminal import NoTerminalError, require_terminal, watched
+from console.app.frame.serving import Serving, ServingError
+from console.app.frame.terminal import NoTerminalError, in_browser, require_terminal, watched
 from console.app.replay.desk import Opening
 from console.app.traces.returning import Return
 from console.feed.actor import own_actor
@@ -25,6 +26,8 @@ __all__ = [
     "Opening",
     "Outcome",
     "Return",
+    "Serving",
+    "ServingError",
     "run_console",
 ]
 
@@ -42,13 +45,14 @@ def run_console(
     notify: NotifySettings = NotifySettings(),  # noqa: B008  # frozen
     back: bool = False,
     returned: Return | None = None,
+    serving: Serving | None = None,
 ) -> Ending:
     """Run the console until it is left. It paints before any station answers, and survives the station.
 
     Only says what the operator chose: on `Outcome.STOP` the caller stops the station. `opening`: how a replay begins.
     `keymap`: keys by action id, in place of their own; `theme`: `dark`, `light` or `clear`. `notify`: what comes
     to the operator by itself. `back`: a replay that is left gives `Outcome.BACK`. `returned`: from which trace this
-    console is come back to.
+    console is come back to. `serving`: what shows this console in browsers.
 
     Raises:
         NoTerminalError: standard input or error is no terminal.
@@ -73,8 +77,11 @@ def run_console(
         returned=returned,
         here=_here(),
         behind=lambda: outlet.behind,
+        in_browser=in_browser(),
+        serving=serving,
     )
-    app.driver_class = driver_on(outlet)
+    if not in_browser():
+        app.driver_class = driver_on(outlet)
     lost = False
 
     def on_hangup() -> None:
@@ -86,6 +93,8 @@ def run_console(
         outcome = asyncio.run(_run(app, client))
     if lost:
         return Outcome.LOST_TTY
+    if outcome is None and in_browser() and not app.return_code:
+        return Outcome.DETACH  # its tab was closed: Textual's web driver ends the app without a word of ours
     return outcome if outcome is not None else Outcome.FAILED
 
 

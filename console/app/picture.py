@@ -46,6 +46,8 @@ class Picture:
     intent: Intent = "run"
     expected: Expected | None = None
     """Of a replay: what was asked of it that its last snapshot does not show yet."""
+    in_browser: bool = False
+    """It is drawn in a browser: what reads or writes files does so on the machine of the server."""
     loop_from: float | None = None
     """Of a replay: where a loop begins whose end is not marked yet."""
     exporting: str = ""

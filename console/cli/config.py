@@ -16,6 +16,7 @@ def config() -> None:
     \b
     The file has five tables, all of them optional:
       [serve]     options of specdeck, demo and serve: max_k = 4, policy = "advise"
+      [web]       options of specdeck web: port = 8010
       [deciding]  numbers of the adaptive mode: window_s = 120
       [console]   theme = "dark", "light" or "clear"
       [keys]      a key for an action: pause = "f6"

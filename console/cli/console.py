@@ -13,7 +13,7 @@ from console.statefile import RunningStation
 from engine.sockets import sockets
 
 if TYPE_CHECKING:
-    from console.app.main import Outcome
+    from console.app.main import Outcome, Serving
 
 SERVED_ELSEWHERE: Final = "the station ran under `specdeck serve`: whoever started that starts it again"
 
@@ -40,21 +40,24 @@ def reviver(station: RunningStation) -> Callable[[], str | None] | None:
 
 def show(intent: str, revive: Callable[[], str | None] | None, *, read_only: bool = False) -> int:
     """Run the console until it is left, then do what was chosen. The exit code."""
+    from console.app.frame.terminal import in_browser
     from console.app.main import Outcome
+    from console.cli.web_child import web_child
 
-    outcome = _shown(intent, revive, read_only)
+    with web_child() as serving:
+        outcome = _shown(intent, revive, read_only, serving)
     if outcome is Outcome.STOP:
         return stop_all()
     if outcome is Outcome.FAILED:
         say("the console broke; everything goes on serving: `specdeck attach` opens another")
         return CHECK_FAILED
     station = running_station()
-    if station is not None:
+    if station is not None and not in_browser():
         say(f"still serving on {station.info.base_url}: come back with `specdeck attach`, end it with `specdeck stop`")
     return OK
 
 
-def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool) -> Outcome:
+def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool, serving: Serving | None) -> Outcome:
     """The console, and between its showings the traces that are opened from it: the station goes on meanwhile."""
     from console.app.main import Opening, OpenTrace, Outcome, Return, run_console
     from console.cli.replay_console import play
@@ -75,6 +78,7 @@ def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool
             notify=notify_settings(settings),
             intent=intent,  # type: ignore[arg-type]  # one of the four words, from this package alone
             returned=returned,
+            serving=serving,
         )
         if not isinstance(outcome, OpenTrace):
             return outcome

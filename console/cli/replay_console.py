@@ -12,6 +12,7 @@ from console.cli.outcomes import CHECK_FAILED, OK, say
 from console.cli.replay_child import replay_child
 from console.cli.settings.defaults import in_force
 from console.cli.settings.notifying import notify_settings
+from console.cli.web_child import web_child
 
 
 class Played(NamedTuple):
@@ -61,7 +62,7 @@ def _play_one(
     trace: Path, opening: Opening, speedup_floor: float | None, *, back: bool, returned: Return | None
 ) -> Played | OpenTrace:
     settings = in_force()
-    with replay_child(trace, speedup_floor) as child:
+    with replay_child(trace, speedup_floor) as child, web_child("--replay", str(trace)) as serving:
         outcome = run_console(
             child.sockets.feed,
             child.sockets.snapshots,
@@ -73,6 +74,7 @@ def _play_one(
             opening=opening,
             back=back,
             returned=returned,
+            serving=serving,
         )
         if isinstance(outcome, OpenTrace):
             return outcome

@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": Lazy("console.cli.demo", "demo", "Station, sample traffic and console on the bundled model."),
     "serve": Lazy("console.cli.serve", "serve", "The station without a console; SIGTERM flushes and stops clean."),
     "attach": Lazy("console.cli.attach", "attach", "Console on the running station."),
+    "web": Lazy("console.cli.web", "web", "The console in a browser, read-only unless asked."),
     "status": Lazy("console.cli.status", "status", "What runs: processes, sockets, store, engines, policy."),
     "stop": Lazy("console.cli.stop", "stop", "End station, gateway and engine; nothing is left behind."),
     "schedule": Lazy("console.cli.schedule", "schedule", "Draft schedules: check, show K per batch size, convert."),
@@ -54,7 +55,7 @@ class Root(LazyGroup):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         alone = not args or args[0].startswith("-")
-        if (alone or args[0] in STARTING) and not {"-h", "--help", "--version"} & set(args):
+        if (alone or args[0] in (*STARTING, "web")) and not {"-h", "--help", "--version"} & set(args):
             from console.cli.settings.defaults import file_defaults
 
             extra["default_map"] = file_defaults()

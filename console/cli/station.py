@@ -21,7 +21,7 @@ from engine.sockets import ipc, sockets
 T = TypeVar("T")
 
 _ids = itertools.count(1)
-_NOT_RUNNING: Final = "no station is running here: start one with `specdeck`, `specdeck demo` or `specdeck serve`"
+NOT_RUNNING: Final = "no station is running here: start one with `specdeck`, `specdeck demo` or `specdeck serve`"
 
 
 def running_station() -> RunningStation | None:
@@ -32,7 +32,7 @@ def require_station() -> RunningStation:
     """Raises Unreachable."""
     station = running_station()
     if station is None:
-        raise Unreachable(_NOT_RUNNING)
+        raise Unreachable(NOT_RUNNING)
     return station
 
 

@@ -40,6 +40,7 @@ WAY_THERE: dict[Context, tuple[str, ...]] = {
     "go": ("g",),
     "what_if": ("i",),
     "compare": ("equals_sign", "equals_sign"),
+    "web": ("w",),
     "page": ("question_mark",),
     "balance": ("b",),
 }

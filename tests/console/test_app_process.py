@@ -23,8 +23,8 @@ LEAVES_SECONDS: Final = 2.0
 """However it is ended, it is gone by then."""
 
 NOT_IN_THE_CONSOLE = (
-    "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette",
-    "console.station", "console.gateway", "store.ingest", "store.database",
+    "vllm", "torch", "transformers", "duckdb", "numpy", "scipy", "pyarrow", "plotext", "httpx", "starlette", "aiohttp",
+    "console.web", "console.station", "console.gateway", "store.ingest", "store.database",
 )  # fmt: skip
 
 CONSOLE = """
@@ -45,6 +45,7 @@ import console.app.replay.go_dialog, console.app.replay.what_if_dialog
 import console.app.map.screen, console.app.map.explanation, console.app.rehearsal.dialog
 import console.app.commands.page, console.app.exporting.dialog
 import console.app.traces.screen, console.app.traces.desk, console.app.traces.record_dialog
+import console.app.frame.web_dialog
 loaded = [name for name in {NOT_IN_THE_CONSOLE!r} if name in sys.modules]
 sys.exit(f"loaded: {{loaded}}" if loaded else 0)
 """

@@ -71,6 +71,27 @@ def test_command_line_before_environment_before_file_before_default(
     assert served("--max-k", "8").max_k == 8
 
 
+def test_browsers_are_served_as_the_file_says_but_no_file_lets_them_write(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("console.cli.web_serve.serve_browsers", lambda **options: asked.append(options))
+    file.write_text('[web]\nport = 9010\nsessions = 3\nallow_host = ["gpu7"]\n')
+    monkeypatch.setenv("SPECDECK_WEB_SESSIONS", "4")
+    defaults._read.cache_clear()
+    assert specdeck("web", "--port", "9011").exit_code == 0
+    assert (asked[0]["port"], asked[0]["sessions"], asked[0]["allow_host"]) == (9011, 4, ("gpu7",))
+    assert asked[0]["write"] is False
+    file.write_text('[web]\nwrite = true\ntoken = "0123456789abcdef"\nports = 1\nport = 70000\n')
+    with pytest.raises(SettingsError) as refused:
+        read_settings(file)
+    said = "\n".join(refused.value.problems)
+    assert "give --write when you mean it" in said
+    assert "0123456789abcdef" not in said
+    assert "did you mean port" in said
+    assert "70000" in said
+
+
 def test_show_names_the_source_of_each(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text('[serve]\nmax_k = 6\n[deciding]\nwindow_s = 120\nmin_gain = 0.1\n[keys]\npause = "f6"\n')
     monkeypatch.setenv("SPECDECK_SERVE_MAX_NUM_SEQS", "16")

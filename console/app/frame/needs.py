@@ -12,7 +12,7 @@ from console.app.rehearsal.words import goes_on
 
 Need = Literal[
     "station", "live", "replay", "write", "engine", "own_engine", "policy", "bucket", "workload", "unconfirmed",
-    "map", "map_schedule", "rehearsal", "no_rehearsal", "files", "recording", "no_recording", "demo",
+    "map", "map_schedule", "rehearsal", "no_rehearsal", "files", "recording", "no_recording", "demo", "terminal",
 ]  # fmt: skip
 
 
@@ -33,7 +33,10 @@ def _needs_replay(picture: Picture) -> str | None:
 def _needs_write(picture: Picture) -> str | None:
     if picture.replaying:
         return "a replay shows what was recorded and changes no engine; i asks what another policy would have done"
-    return "this console is read-only; attach without --read-only" if picture.read_only else None
+    if not picture.read_only:
+        return None
+    instead = "start `specdeck web` with --write" if picture.in_browser else "attach without --read-only"
+    return f"this console is read-only; {instead}"
 
 
 def _needs_engine(picture: Picture) -> str | None:
@@ -121,6 +124,10 @@ def _needs_demo(picture: Picture) -> str | None:
     return _needs_engine(picture)
 
 
+def _needs_terminal(picture: Picture) -> str | None:
+    return "only from a console in a terminal; this one is in a browser already" if picture.in_browser else None
+
+
 CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "station": _needs_station,
     "live": _needs_live,
@@ -140,5 +147,6 @@ CHECKS: Final[Mapping[Need, Callable[[Picture], str | None]]] = {
     "recording": _needs_recording,
     "no_recording": _needs_no_recording,
     "demo": _needs_demo,
+    "terminal": _needs_terminal,
 }
 """Each says why not, with the remedy; None where the need is met."""

@@ -23,12 +23,23 @@ _TEXTUALS: Final = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 """Signals that Textual takes over and does not give back: a stop after its end would bring its screen up again."""
 
 
+WEB_DRIVER: Final = "textual.drivers.web_driver:WebDriver"
+
+
 class NoTerminalError(RuntimeError):
     """There is no terminal to draw on."""
 
 
+def in_browser() -> bool:
+    """Whether the terminal is a page in a browser, with a web server of Textual's at the other end of our pipes."""
+    return os.environ.get("TEXTUAL_DRIVER") == WEB_DRIVER
+
+
 def require_terminal() -> None:
-    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals to draw on."""
+    """Raises NoTerminalError: unless standard input and error, which Textual uses, are terminals to draw on; not in a
+    browser."""
+    if in_browser():
+        return
     missing = [name for name, fd in (("input", 0), ("error", 2)) if not os.isatty(fd)]
     instead = "or use the headless commands (specdeck status, report)"
     if missing:

@@ -37,7 +37,8 @@ def in_force() -> Settings:
 
 
 def file_defaults() -> MutableMapping[str, Any] | None:
-    """Defaults of the options that start a station, for click's `default_map`; None where there is no file."""
+    """Defaults of the options that start a station or serve browsers, for click's `default_map`; None where there is no
+    file."""
     if not settings_path().exists():
         return None
     found = _read()
@@ -45,7 +46,7 @@ def file_defaults() -> MutableMapping[str, Any] | None:
         return None
     from console.cli.root import STARTING
 
-    return {**found.serve, **dict.fromkeys(STARTING, found.serve)}
+    return {**found.serve, **dict.fromkeys(STARTING, found.serve), "web": found.web}
 
 
 @cache

@@ -32,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True):
     exists: bool = False
     serve: Table = {}
     """Options of what starts a station, by their names with underscores."""
+    web: Table = {}
+    """Options of `specdeck web`."""
     deciding: dict[str, float] = {}
     theme: str | None = None
     keys: dict[str, str] = {}
@@ -57,6 +59,7 @@ def read_settings(path: Path) -> Settings:
         path,
         True,
         serve=found.get("serve", {}),
+        web=found.get("web", {}),
         deciding=found.get("deciding", {}),
         theme=found.get("console", {}).get("theme"),
         keys={action: textual_keys(keys) for action, keys in found.get("keys", {}).items()},
@@ -102,6 +105,12 @@ def _serve(table: Table) -> Iterator[str]:
     return problems(table)
 
 
+def _web(table: Table) -> Iterator[str]:
+    from console.cli.settings.web import problems
+
+    return problems(table)
+
+
 def _deciding(table: Table) -> Iterator[str]:
     from console.station.deciding_settings import BadDeciding, deciding_settings
 
@@ -136,6 +145,6 @@ def _notify(table: Table) -> Iterator[str]:
 
 
 _TABLES: Final[dict[str, Callable[[Table], Iterator[str]]]] = {
-    "serve": _serve, "deciding": _deciding, "console": _console, "keys": _keys,
+    "serve": _serve, "web": _web, "deciding": _deciding, "console": _console, "keys": _keys,
     "notify": _notify,
 }  # fmt: skip

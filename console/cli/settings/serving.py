@@ -39,28 +39,29 @@ def problems(table: dict[str, Any]) -> Iterator[str]:
         elif option is None:
             yield f"[serve] {name} is unknown{nearest(name, (one for one in known if one not in SECRET))}"
         else:
-            yield from _value_problems(name, option, value)
+            yield from value_problems("serve", name, option, value)
 
 
-def _value_problems(name: str, option: click.Option, value: Any) -> Iterator[str]:
+def value_problems(where: str, name: str, option: click.Option, value: Any) -> Iterator[str]:
+    """What is wrong with the value of an option in the table `where`, a line each."""
     if option.is_flag and not isinstance(value, bool):
-        yield f"[serve] {name} is {value!r}: true or false"
+        yield f"[{where}] {name} is {value!r}: true or false"
         return
     if option.multiple and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-        yield f"[serve] {name} is {value!r}: a list of texts"
+        yield f"[{where}] {name} is {value!r}: a list of texts"
         return
     if not option.multiple and isinstance(value, list | dict):
-        yield f"[serve] {name} is {value!r}: one value"
+        yield f"[{where}] {name} is {value!r}: one value"
         return
     if isinstance(value, bool) and not option.is_flag:
-        yield f"[serve] {name} is {str(value).lower()}: not a switch"
+        yield f"[{where}] {name} is {str(value).lower()}: not a switch"
         return
     try:
-        context = click.Context(click.Command("serve"))
+        context = click.Context(click.Command(where))
         option.process_value(context, value)
         if name == "policy":
             parse_mode(str(value))
     except click.BadParameter as error:
-        yield f"[serve] {name} is {value!r}: {error.message}"
+        yield f"[{where}] {name} is {value!r}: {error.message}"
     except (BadInput, PolicyError, ValueError, TypeError, OverflowError) as error:
-        yield f"[serve] {name}: {error}"
+        yield f"[{where}] {name}: {error}"

@@ -10,6 +10,7 @@ import msgspec
 
 from console.app.actions import ACTIONS
 from console.cli.options import variable
+from console.cli.settings import web
 from console.cli.settings.defaults import THEME_VARIABLE
 from console.cli.settings.notifying import shown_values
 from console.cli.settings.notifying import variable as notify_variable
@@ -39,6 +40,8 @@ def settings(found: Settings) -> Iterator[Setting]:
     for name, option in options().items():
         shown = _setting(f"serve.{name}", option.envvar or variable(name), found.serve.get(name), option.default, found)
         yield msgspec.structs.replace(shown, value="(set)") if name in SECRET and shown.value else shown
+    for name, option in web.options().items():
+        yield _setting(f"web.{name}", option.envvar, found.web.get(name), option.default, found)
     yield from _deciding(found)
     yield _setting("console.theme", THEME_VARIABLE, found.theme, "dark", found)
     yield from _notify(found)
