@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -13,24 +12,21 @@ from typing import ClassVar, Final
 
 import msgspec
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from console.app import actions
 from console.app.actions import ACTIONS, Context
 from console.app.commands.log import CommandLog, LoggedFeed
-from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
-from console.app.exporting.desk import ExportDesk
-from console.app.frame.copying import HINT, copied_words, copyable
+from console.app.exporting.desk import ExportDesk, here
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import EndedError, Intent, Outcome
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
-from console.app.notices.terminal import Form, notification
+from console.app.outward import Outward
 from console.app.picture import Link, Picture
 from console.app.policy.desk import PolicyDesk
 from console.app.rehearsal.desk import RehearsalDesk
@@ -84,7 +80,7 @@ def _engine_screen() -> Screen[None]:
     return EngineScreen()
 
 
-class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
+class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
     """The Textual application. `run()` returns an `Outcome`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -126,7 +122,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
         self.notice_desk = NoticeDesk(self, notify, actor)
-        self.export_desk = ExportDesk(self, folder or Path.cwd())
+        self.export_desk = ExportDesk(self, folder or here())
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []
@@ -141,8 +137,6 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
         self._palettes: dict[str, Palette] = {}
-        self._hinted = False
-        """It was said what a terminal needs to take what is copied."""
 
     @property
     def palette(self) -> Palette:
@@ -289,36 +283,7 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         if isinstance(screen, PolicyScreen):
             screen.go_to(ts)
 
-    # Talking to the operator and to the station
-
-    def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A passing note, always literal text: whatever stands in it moves no cursor."""
-        said = "\n".join(clean(line) for line in text.split("\n"))
-        self.notify(said, severity=severity, markup=False, timeout=6)
-
-    def clock(self) -> float:
-        """The wall clock, Unix seconds."""
-        return self._now()
-
-    def desktop_notification(self, text: str, form: Form) -> None:
-        """Have the terminal tell the desktop. A browser has no such terminal."""
-        if self._driver is not None and not self.is_headless and not self.is_web:
-            self._driver.write(notification(text, form, tmux="TMUX" in os.environ))
-
-    def copy_out(self, text: str | None) -> None:
-        """To the clipboard of whoever sits at the terminal, by OSC 52, and say what."""
-        said = copyable(text or "")
-        if not said:
-            self.tell("There is nothing to copy here.")
-            return
-        self.copy_to_clipboard(said)
-        hint, self._hinted = "" if self._hinted else f"\n{HINT}", True
-        self.tell(f"{copied_words(said)}{hint}")
-
-    def show_export(self, text: str) -> None:
-        """How far an export is; empty when none goes on."""
-        self.picture = replace(self.picture, exporting=text)
-        self._draw()
+    # Talking to the station
 
     async def act(self, method: Method, params: msgspec.Struct, done: str) -> None:
         """Ask the station to do something and tell how it went."""
@@ -354,20 +319,6 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         paused = None if self.picture.paused_since is not None else self._now()
         self.picture = replace(self.picture, paused_since=paused)
         self._draw()
-
-    @guarded
-    def action_export(self) -> None:
-        screen = self.screen
-        self.export_desk.open(screen.window if isinstance(screen, DeckScreen) else None)
-
-    def action_copy(self) -> None:
-        screen = self.screen
-        self.copy_out(screen.copied() if isinstance(screen, DeckScreen) else None)
-
-    def action_command_log(self) -> None:
-        from console.app.commands.page import CommandLogPage
-
-        self.push_screen(CommandLogPage())
 
     def action_theme(self) -> None:
         self.theme = next_theme(self.theme)

@@ -96,6 +96,14 @@ class ExportDesk:
             self._app.show_export("")
 
 
+def here() -> Path:
+    """The folder that the console was started in; of one that is gone the operator's own."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path.home()
+
+
 def size_words(size: int) -> str:
     return numbers.size(size) if size else "…"
 
