@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -14,10 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 from textual import work
 from textual._styles_cache import StylesCache
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from console.app import actions
@@ -26,16 +24,15 @@ from console.app.commands.log import CommandLog, LoggedFeed
 from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
 from console.app.exporting.desk import ExportDesk
-from console.app.frame.copying import HINT, copied_words, copyable
 from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.news import Held
-from console.app.frame.outcome import EndedError, Ending, Intent, OpenTrace, Outcome
+from console.app.frame.outcome import EndedError, Intent, OpenTrace, Outcome
 from console.app.frame.serving import Serving
 from console.app.live.demo import DemoDesk
 from console.app.live.screen import LiveScreen
 from console.app.notices.desk import NoticeDesk
-from console.app.notices.terminal import Form, notification
+from console.app.outward import Outward
 from console.app.picture import Link, Picture
 from console.app.policy.desk import PolicyDesk
 from console.app.rehearsal.desk import RehearsalDesk
@@ -99,7 +96,7 @@ def _engine_screen() -> Screen[None]:
     return EngineScreen()
 
 
-class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
+class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
     """The Textual application. `run()` returns an `Ending`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -133,13 +130,12 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         folder: Path | None = None,
         back: bool = False,
         returned: Return | None = None,
-        here: str | None = None,
         in_browser: bool = False,
         serving: Serving | None = None,
         now: Callable[[], float] = time.time,
         behind: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`actor`: under what name the feed asks. `folder`: where exports are proposed; None: here."""
+        """`actor`: under what name the feed asks. `folder`: in which it was started; None where that is gone."""
         """`behind`: the terminal has not taken the last picture yet, so that the next may as well be left out."""
         super().__init__()
         self.actor = actor
@@ -151,13 +147,13 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         self.rehearsal_desk = RehearsalDesk(self)
         self.replay_desk = ReplayDesk(self, opening)
         self.notice_desk = NoticeDesk(self, notify, actor)
-        self.export_desk = ExportDesk(self, folder or Path.cwd())
+        self.export_desk = ExportDesk(self, folder or Path.home())
         self.demo_desk = DemoDesk(self)
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []
         """As the Live screen shows them."""
-        self.here = here
+        self.here = None if folder is None else str(folder)
         """The directory that the console was started in."""
         self.returned = returned
         """The trace that was opened from here before."""
@@ -177,8 +173,6 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
         self._palettes: dict[str, Palette] = {}
-        self._hinted = False
-        """It was said what a terminal needs to take what is copied."""
 
     @property
     def palette(self) -> Palette:
@@ -383,36 +377,7 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
             return
         self.exit(OpenTrace(Path(path)))
 
-    # Talking to the operator and to the station
-
-    def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A passing note, always literal text: whatever stands in it moves no cursor."""
-        said = "\n".join(clean(line) for line in text.split("\n"))
-        self.notify(said, severity=severity, markup=False, timeout=6)
-
-    def clock(self) -> float:
-        """The wall clock, Unix seconds."""
-        return self._now()
-
-    def desktop_notification(self, text: str, form: Form) -> None:
-        """Have the terminal tell the desktop. A browser has no such terminal."""
-        if self._driver is not None and not self.is_headless and not self.is_web:
-            self._driver.write(notification(text, form, tmux="TMUX" in os.environ))
-
-    def copy_out(self, text: str | None) -> None:
-        """To the clipboard of whoever sits at the terminal, by OSC 52, and say what."""
-        said = copyable(text or "")
-        if not said:
-            self.tell("There is nothing to copy here.")
-            return
-        self.copy_to_clipboard(said)
-        hint, self._hinted = "" if self._hinted else f"\n{HINT}", True
-        self.tell(f"{copied_words(said)}{hint}")
-
-    def show_export(self, text: str) -> None:
-        """How far an export is; empty when none goes on."""
-        self.picture = replace(self.picture, exporting=text)
-        self._draw()
+    # Talking to the station
 
     async def act(self, method: Method, params: msgspec.Struct, done: str) -> None:
         """Ask the station to do something and tell how it went."""
@@ -462,20 +427,6 @@ class SpecdeckApp(ReplayKeys, App[Ending], inherit_bindings=False):
         if held is not None and held.newest is not None and self.picture.link.state == "connected":
             self._take_in(held.newest)
         self._draw()
-
-    @guarded
-    def action_export(self) -> None:
-        screen = self.screen
-        self.export_desk.open(screen.window if isinstance(screen, DeckScreen) else None)
-
-    def action_copy(self) -> None:
-        screen = self.screen
-        self.copy_out(screen.copied() if isinstance(screen, DeckScreen) else None)
-
-    def action_command_log(self) -> None:
-        from console.app.commands.page import CommandLogPage
-
-        self.push_screen(CommandLogPage())
 
     def action_theme(self) -> None:
         self.theme = next_theme(self.theme)

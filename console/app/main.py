@@ -75,7 +75,7 @@ def run_console(
         actor=actor,
         back=back,
         returned=returned,
-        here=_here(),
+        folder=_folder(),
         behind=lambda: outlet.behind,
         in_browser=in_browser(),
         serving=serving,
@@ -103,9 +103,9 @@ async def _run(app: SpecdeckApp, client: FeedClient) -> Ending | None:
         return await app.run_async()
 
 
-def _here() -> str | None:
-    """The directory that the console was started in, None where it is gone."""
+def _folder() -> Path | None:
+    """That the console was started in, None where it is gone."""
     try:
-        return str(Path.cwd())
+        return Path.cwd()
     except OSError:
         return None

@@ -135,7 +135,7 @@ def test_a_bare_name_goes_into_the_folder_and_a_path_is_what_the_shell_would_mak
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_six_shows_what_is_there(size: tuple[int, int]) -> None:
-    async with running(scenes.live(), size=size, here=trace_scenes.HERE) as (app, feed, pilot):
+    async with running(scenes.live(), size=size, folder=Path(trace_scenes.HERE)) as (app, feed, pilot):
         await press(pilot, "6")
         shown = text_on(app)
         assert "traces · 7 traces · 1 broken · 2 other files left out" in shown

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pictured(snap_compare: Any, name: str, size: tuple[int, int], keys: str) -> bool:
-    app, feed = make_app(SCENES[name](), read_only=name == "read-only", here=trace_scenes.HERE)
+    app, feed = make_app(SCENES[name](), read_only=name == "read-only", folder=Path(trace_scenes.HERE))
     if name == "empty":
         feed.traces = trace_scenes.none_yet()
 
