@@ -580,7 +580,12 @@ def calibrating_balance() -> Balance:
     """An engine whose vanilla times are not measured yet."""
     bare = [
         WorkloadBalance(
-            workload=name, state="calibrating", decode_rows=900, draft_tokens=1200, engine_seconds=seconds, covered=0.9,
+            workload=name,
+            state="calibrating",
+            decode_rows=900,
+            draft_tokens=1200,
+            engine_seconds=seconds,
+            covered=0.9,
             measured=0.31,
         )
         for name, seconds in (("code", 103.6), ("chat", 48.4))
