@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
 
 import duckdb
 import numpy as np
@@ -22,9 +21,6 @@ from store.load import Runner
 from store.report import ReportError
 from store.report_notes import written
 from store.sql import only_row
-
-LIVE_ROWS: Final = 20_000_000
-"""What a console that asks again and again may have read at once."""
 
 
 def balance(
