@@ -32,12 +32,17 @@ async def buckets(station: Station, params: FixedWindow, actor: str) -> FixedFig
 
 
 def _buckets(station: Station, window: float) -> FixedFigures:
-    """A window that nobody asked for lately is made for all buckets: in pieces, while the picture goes on."""
-    recorder, now = station.recorder, time.time()
-    while True:
-        with recorder.lock:
-            if recorder.windows.keep_up(now, window, RENEW_SECONDS):
-                found, total = recorder.windows.buckets(now, window), recorder.windows.total(now, window)
-                break
+    """In pieces, so that the picture never waits long: a window that nobody asked for lately is made for all buckets,
+    and the pool of all holds every sequence."""
+    windows, lock, now = station.recorder.windows, station.recorder.lock, time.time()
+    made = False
+    while not made:
+        with lock:
+            made = windows.keep_up(now, window, RENEW_SECONDS)
         time.sleep(_BREATH_SECONDS)
+    with lock:
+        found = windows.buckets(now, window)
+    time.sleep(_BREATH_SECONDS)
+    with lock:
+        total = windows.total(now, window)
     return FixedFigures(ts=now, window=window, total=total, buckets=BucketViews().of(found))

@@ -118,12 +118,19 @@ def _mix_distance(a: Figures, b: Figures) -> float:
 
 
 def _at_depth(a: list[Depth], b: list[Depth]) -> AtDepth | None:
-    common = list(enumerate(zip(a, b, strict=False), 1))
-    if not common:
-        return None
-    depth, (left, right) = next((one for one in reversed(common) if not _few(*one[1])), common[-1])
-    found = difference(*(Estimate(one.acceptance, one.low, one.high) for one in (left, right)))
-    return None if found is None else AtDepth(depth=depth, acceptance=found, few=_few(left, right))
+    common = at_each_depth(a, b)
+    return next((one for one in reversed(common) if not one.few), common[-1] if common else None)
+
+
+def at_each_depth(a: list[Depth], b: list[Depth]) -> list[AtDepth]:
+    """At m = 1, 2, …, as deep as both sides go. A depth speaks of the steps that drafted as many: of a side whose K
+    moved, each of other steps."""
+    found = []
+    for depth, (left, right) in enumerate(zip(a, b, strict=False), 1):
+        acceptance = difference(*(Estimate(one.acceptance, one.low, one.high) for one in (left, right)))
+        if acceptance is not None:
+            found.append(AtDepth(depth=depth, acceptance=acceptance, few=_few(left, right)))
+    return found
 
 
 def _few(*sides: Depth) -> bool:

@@ -131,7 +131,7 @@ def test_across_k_alpha_is_not_compared_and_acceptance_at_the_common_depth_is() 
     assert "The sides verified drafts of other lengths: α falls with K alone and is not compared." in shown
     assert "Acceptance at depth 2, which both reached, is." in shown.replace("\n", " ")
     assert _row(shown, "acceptance α")[-2:] == ["K", "differed"]
-    assert "  at depth 2" in shown
+    assert [line[:12] for line in shown.splitlines() if "at depth" in line[:12]] == ["  at depth 1", "  at depth 2"]
     assert _row(shown, "rows at each K")[:2] == ["2", "100%"]
 
 
@@ -151,7 +151,7 @@ def test_other_model_versions_are_found_in_the_last_week() -> None:
 
 def test_what_holds_for_one_workload_alone_is_told_between_two() -> None:
     shown = page(two_buckets(CODE, scenes.four_workloads()[3], scenes.NOW), 72)
-    assert _row(shown, "  lane of the workload A") == ["speculative"]
+    assert _row(shown, "  lane A") == ["speculative"]
     assert _row(shown, "  B ") == ["vanilla"]
 
 

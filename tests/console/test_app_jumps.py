@@ -65,7 +65,7 @@ async def test_from_the_alert_line_to_its_moment_in_its_bucket(alert: object) ->
 
 
 async def test_an_alert_of_no_bucket_leads_to_the_alerts_and_no_alert_leads_nowhere() -> None:
-    async with running(scenes.live(), scenes.alerting(), size=NARROW) as (app, _feed, pilot):
+    async with running(scenes.live(), scenes.alerting(), size=NARROW) as (app, _, pilot):
         await pilot.click("#alerts")
         await settled(pilot)
         assert app.current_mode == "alerts"

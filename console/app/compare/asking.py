@@ -11,7 +11,7 @@ from console.feed.protocol import SideParams
 from store.comparing.sides import Measured, Side
 
 if TYPE_CHECKING:
-    from store.comparing.comparison import BucketComparison, Differing
+    from store.comparing.comparison import AtDepth, BucketComparison, Differing
     from store.figures import BucketKey
 
 ANSWER_SECONDS: Final = 60.0
@@ -19,9 +19,11 @@ ANSWER_SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class Pair:
-    """`other`: whose figures A are, where it is not the bucket of the question."""
+    """`depths`: acceptance at every depth that both sides know. `other`: the model version that A is, where B is
+    held against several."""
 
     found: BucketComparison
+    depths: list[AtDepth]
     other: str = ""
 
 
@@ -49,34 +51,36 @@ async def _side(feed: Feed, question: Question, start: float, end: float) -> Sid
 
 
 def _past(question: Question, a: Side, b: Side) -> Answer:
-    from store.comparing.compare import compare, hold
+    from store.comparing.compare import compare
 
     whole = compare(a, b)
-    key = question.b.key
-    pair = Pair(hold(_name(key, question.by), _measured(a, key, question.by), _measured(b, key, question.by)))
+    key, by = question.b.key, question.by
+    pair = _pair(key, by, _measured(a, key, by), _measured(b, key, by))
     notes = [*whole.notes, *(note for side in (a, b) for note in _losses(side))]
     return Answer([pair], whole.configuration, notes)
 
 
 def _buckets(question: Question, side: Side) -> Answer:
     """Both in one stretch of the same engines: what can differ is what holds for their workloads, and the version."""
-    from store.comparing.compare import hold
-
-    halves = (question.a, question.b)
-    a, b = (_measured(side, half.key, question.by) for half in halves)
-    pair = Pair(hold(_name(question.b.key, question.by), a, b))
+    a, b = (_measured(side, half.key, question.by) for half in (question.a, question.b))
+    pair = _pair(question.b.key, question.by, a, b)
     return Answer([pair], _workload_settings(question, side), _losses(side))
 
 
 def _versions(question: Question, side: Side) -> Answer:
-    from store.comparing.compare import hold
-
     key, by = question.b.key, question.by
     mine = _measured(side, key, by)
     others = [one for one in side.buckets if one is not mine and _matches(one, key, by, but="model_version")]
     others.sort(key=lambda one: -(one.figures.window.end if one.figures.window is not None else 0.0))
-    pairs = [Pair(hold(_name(key, by), other, mine), other.figures.model_version or "unknown") for other in others]
+    pairs = [_pair(key, by, other, mine, other.figures.model_version or "unknown") for other in others]
     return Answer(pairs, notes=_losses(side))
+
+
+def _pair(key: BucketKey, by: tuple[str, ...], a: Measured | None, b: Measured | None, other: str = "") -> Pair:
+    from store.comparing.compare import at_each_depth, hold
+
+    depths = at_each_depth(a.depths, b.depths) if a is not None and b is not None else []
+    return Pair(hold(_name(key, by), a, b), depths, other)
 
 
 def _workload_settings(question: Question, side: Side) -> list[Differing]:
@@ -91,7 +95,7 @@ def _workload_settings(question: Question, side: Side) -> list[Differing]:
     for name in ("lane", "K", "fallback"):
         values = [known.get(f"{name} of {key.workload}", [untouched(name)]) for key in (a, b)]
         if values[0] != values[1]:
-            found.append(Differing(engine=None, name=f"{name} of the workload", a=values[0], b=values[1]))
+            found.append(Differing(engine=None, name=name, a=values[0], b=values[1]))
     return found
 
 

@@ -24,8 +24,7 @@ class CompareDesk:
         if marked is None or other is None:
             self._app.show_compared(bucket.key)
             self._app.tell(
-                f"{bucket_name(bucket.key)} is marked: = on another bucket compares the two, = here again compares it"
-                " with its past or another model version. esc drops the mark."
+                f"{bucket_name(bucket.key)} is marked: = on another bucket, or = again for its own past. esc drops it."
             )
             return
         self._app.show_compared(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from console.app.compare.asking import Answer, Pair
@@ -12,7 +12,7 @@ from console.app.drawing.spans import EMPTY, Line, Role, clean, left, right, wra
 from console.app.live.columns import bucket_name
 
 if TYPE_CHECKING:
-    from store.comparing.comparison import BucketComparison
+    from store.comparing.comparison import AtDepth, BucketComparison
     from store.comparing.difference import Difference, Estimate
     from store.figures import Figures
 
@@ -21,7 +21,7 @@ _CELL: Final = 15
 
 _TWO_LIMITS: Final = (
     "± 95 %, by sequence; the speedup by blocks of steps. * the interval of the difference leaves out 0. Acceptance at"
-    " depth m: what K = m would have shown, without probes and post-resume steps."
+    " depth m: what K = m would have shown, over the steps that drafted m or more; no probes, no post-resume steps."
 )
 
 
@@ -41,7 +41,9 @@ def comparison_lines(question: Question, answer: Answer, width: int) -> list[Lin
                 shown = " → ".join(clean(value) for value in values) or numbers.ABSENT
                 lines += _labelled(f"{name} {letter}" if letter == "A" else letter, shown, width)
         lines.append(EMPTY)
-    elif question.kind == "past":
+    elif question.kind == "past" and all(
+        pair.found.a is not None and pair.found.b is not None for pair in answer.pairs
+    ):
         lines += [(("Nothing was set otherwise.", "dim"),), EMPTY]
     for note in (*answer.notes, question.note, _TWO_LIMITS):
         lines += _wrapped(clean(note), width, "dim") if note else []
@@ -85,7 +87,7 @@ def _pair(pair: Pair, width: int) -> list[Line]:
     for text, role in verdict(found):
         lines += _wrapped(text, width, role)
     lines += [EMPTY, _row("", ("A", "B"), "B − A", "dim")]
-    return [*lines, *_rows(found)]
+    return [*lines, *_rows(found, pair.depths)]
 
 
 def verdict(found: BucketComparison) -> list[tuple[str, Role]]:
@@ -127,14 +129,15 @@ def _apart(what: str, one: Difference, times: float, unit: str) -> str:
     return f"{what} is {amount} {side} in B{bounds}."
 
 
-def _rows(found: BucketComparison) -> Iterator[Line]:
-    deep, told = found.at_depth, "acceptance" in found.tells
+def _rows(found: BucketComparison, depths: Sequence[AtDepth]) -> Iterator[Line]:
+    told = "acceptance" in found.tells
     alpha: tuple[str, Role] = ("K differed", "warn") if found.k_differs else _difference(found.alpha, told)
     yield _row("acceptance α", _both(found, _alpha), *alpha)
-    if deep is not None:
-        few = ", few" if deep.few else ""
+    for deep in depths:
+        judged = found.k_differs and found.at_depth is not None and deep.depth == found.at_depth.depth
         sides = _estimate(deep.acceptance.a), _estimate(deep.acceptance.b)
-        yield _row(f"  at depth {deep.depth}{few}", sides, *_difference(deep.acceptance, told and found.k_differs))
+        few = ", few" if deep.few else ""
+        yield _row(f"  at depth {deep.depth}{few}", sides, *_difference(deep.acceptance, told and judged))
     yield _row("speedup", _both(found, _speedup), *_difference(found.speedup, "speedup" in found.tells))
     yield _row("waste", _both(found, lambda side: numbers.fraction(side.waste_ratio)), _signed(found.waste_ratio, 2))
     rates = _both(found, lambda side: numbers.rate(side.tokens_per_second))

@@ -44,9 +44,7 @@ class WindowDesk:
             self._app.tell(_edge(step))
             return
         if first:
-            self._app.tell(
-                f"Figures over {self.window.label}, on this console alone. Alerts and states keep the judge's windows."
-            )
+            self._app.tell("For this console alone. Alerts and states keep the judge's windows.")
         self._changed()
         self.look()
 
