@@ -12,7 +12,7 @@ DEFAULT_PORT: Final = 8010
 
 
 @click.command(
-    epilog="Example: specdeck web. Example, to look from another machine: ssh -L 8010:127.0.0.1:8010 HOST specdeck web"
+    epilog="Example: specdeck web. Example, from another machine: ssh -t -L 8010:127.0.0.1:8010 HOST specdeck web"
 )
 @click.option(
     "--host",
