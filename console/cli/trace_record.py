@@ -31,7 +31,8 @@ _LONGEST: Final = 86_400.0
     "--for", "span", default=None, metavar="TIME", help="End after 30s, 10m, 2h, at most 1d. Default: ctrl+c."
 )
 @click.option("--with-text", is_flag=True, help="Write prompts and answers into OUT, too: see above.")
-def record(out: str, span: str | None, with_text: bool) -> None:
+@click.option("--detach", is_flag=True, help="Have the station do it and come back at once; `trace end` ends it.")
+def record(out: str, span: str | None, with_text: bool, detach: bool) -> None:
     """Record the running station from now on into OUT (.jsonl, .jsonl.zst or .parquet), until ctrl+c or for a TIME.
 
     The trace begins with what the station's judge knows, at most half a minute ago, so that a replay judges like the
@@ -44,7 +45,10 @@ def record(out: str, span: str | None, with_text: bool) -> None:
     history keeps that it was. Killed, this ends within seconds, and the text is gone. `specdeck trace convert
     --without-text` takes it out again.
 
-    Prints the path that was written.
+    With --detach the station records, as from its console, whatever becomes of this shell: consoles show it, a station
+    that is started again takes it up, and `specdeck trace end` writes OUT.
+
+    Prints the path that was written, with --detach that will be.
     """
     from console.cli.spans import parse_span
     from console.cli.station import ask
@@ -54,6 +58,9 @@ def record(out: str, span: str | None, with_text: bool) -> None:
     if seconds is not None and seconds > _LONGEST:
         raise BadInput(f"--for {span}: at most 1d, since the station may have removed older steps by then")
     target = _target(out)
+    if detach:
+        _detached(target, seconds, with_text)
+        return
     state = ask("trace_state", StateRecord, seconds=_STATE_SECONDS)
     texts = _begun_text(target) if with_text else None
     say(_begun(state, target, span))
@@ -65,6 +72,18 @@ def record(out: str, span: str | None, with_text: bool) -> None:
     if not knowing:
         say("the station removed older steps meanwhile: the trace begins later, without what the judge knew")
     click.echo(str(target))
+
+
+def _detached(target: Path, seconds: float | None, with_text: bool) -> None:
+    from console.cli.station import ask
+    from console.feed.messages import RecordingView
+    from console.feed.traces import RecordingBegin
+
+    if with_text:
+        raise BadInput("--with-text: prompts and answers are recorded only while this runs; leave out --detach")
+    begun = ask("recording_begin", RecordingView, RecordingBegin(path=str(target), seconds=seconds))
+    say("the station records; `specdeck trace end` ends it and writes the file")
+    click.echo(begun.path)
 
 
 def _begun_text(target: Path) -> RecordedText:

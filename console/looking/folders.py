@@ -54,7 +54,7 @@ def listed(here: str | None, samples: Path | None) -> Listing:
 def _places(here: str | None, samples: Path | None) -> Iterator[tuple[Place, Path]]:
     """Each directory once."""
     named: list[tuple[Place, Path | None]] = [
-        ("data", traces_folder()), ("samples", samples), ("here", Path(here) if here else None),
+        ("data", traces_folder()), ("samples", samples), ("here", Path(here) if here and os.path.isabs(here) else None),
     ]  # fmt: skip
     seen: set[str] = set()
     for place, folder in named:

@@ -27,6 +27,8 @@ SMALL_BYTES: Final[Mapping[str, int]] = {".jsonl": 30 << 20, ".zst": 4 << 20, ".
 WANTED_BYTES: Final = 1 << 30
 """Larger ones are never read whole here."""
 TOO_LARGE: Final = "too large to be read through here; `specdeck trace info` does"
+UNWANTED_SECONDS: Final = 5.0
+"""A large file that no console asked for in so long is read no further."""
 REST_SECONDS: Final = 30.0
 """A file that keeps changing is looked into so often."""
 PATIENCE_SECONDS: Final = 300.0
@@ -57,6 +59,8 @@ class Looker:
         self._task: asyncio.Task[None] | None = None
         self._large: str | None = None
         """What is being read only since it was asked for."""
+        self._asked_at: dict[str, float] = {}
+        """When each such file was asked for last, by whatever console."""
 
     async def traces(self, params: TracesParams) -> Traces:
         """The files there are, with what is known by now. Asking sees to it that more will be."""
@@ -104,12 +108,17 @@ class Looker:
         return known is not None and known.state == "begun" and same
 
     def _see_to(self, jobs: list[Job], whole: str | None) -> None:
-        if self._large is not None and self._large != whole and self._task is not None:
+        if whole is not None:
+            self._asked_at[whole] = self._clock()
+        large = self._large
+        unwanted = large is not None and self._clock() - self._asked_at.get(large, 0.0) > UNWANTED_SECONDS
+        if unwanted and self._task is not None:
             self._task.cancel()
         if jobs and (self._task is None or self._task.done()):
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
                 self._seen.clear()
+                self._asked_at.clear()
             self._task = asyncio.create_task(self._look(jobs[:AT_ONCE]))
 
     async def _look(self, jobs: list[Job]) -> None:

@@ -224,6 +224,8 @@ def _remembered(kept: bytes | None) -> Going | None:
 
 
 async def recording_begin(station: Station, params: RecordingBegin, actor: str) -> RecordingView:
+    if station.control is None:
+        raise FeedError("refused", "this station only observes: it has counters, and no steps that could be recorded")
     return await station.recording.begin(params, actor, lambda: queries.trace_state(station, None, actor))
 
 

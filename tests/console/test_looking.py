@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import zipfile
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.cli.root import root
 from console.feed.traces import TraceLook, Traces, TracesParams
 from console.looking import folders, looker
 from console.looking.folders import listed
@@ -291,3 +294,17 @@ def test_closing_ends_the_reader(home: Path) -> None:
         await asyncio.wait_for(looks.close(), 5)
 
     asyncio.run(look_around())
+
+
+def test_the_list_on_the_command_line_is_the_same(home: Path) -> None:
+    named(home / "data" / "traces" / "mine.jsonl.zst")
+    damaged(home / "here", "broken.jsonl.zst", b"(\xb5/\xfdnothing")
+    damaged(home / "here", "foreign.jsonl", b'{"a": 1}\n')
+    result = CliRunner().invoke(root, ["trace", "list", str(home / "here"), "--json"])
+    assert result.exit_code == 0
+    found = {Path(one["path"]).name: one for one in json.loads(result.stdout)}
+    assert (found["mine.jsonl.zst"]["rows"], found["broken.jsonl.zst"]["state"]) == (8281, "broken")
+    assert "foreign.jsonl" not in found
+    text = CliRunner().invoke(root, ["trace", "list", str(home / "here")]).stdout
+    assert "8,281 rows" in text
+    assert "broken: " in text

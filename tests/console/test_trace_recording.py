@@ -13,7 +13,9 @@ from typing import Any
 import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from console.cli.root import root
 from console.cli.station import ask
 from console.feed.messages import RecordingView, Snapshot
 from console.feed.server import FeedError
@@ -24,10 +26,10 @@ from console.station.recorder import Received, Recorder, open_recorder
 from console.station.trace_recording import KEPT, TraceRecording, recording_begin, recording_end
 from engine.frames import Announcement, Frame
 from engine.records import StateRecord, StepRecord
-from store.export import ExportError
 from store.trace import read_records, trace_info
 from tests.console.station_harness import StationUnderTest
 from tests.store import station_days
+from tests.store.small_disk import SmallDisk, small_disk
 
 START = time.time() // 300 * 300 - 600
 """Lately: the store keeps nothing that is old."""
@@ -60,7 +62,7 @@ class Days:
 
     @property
     def station(self) -> Any:
-        return SimpleNamespace(recorder=self.recorder, recording=self.recording)
+        return SimpleNamespace(recorder=self.recorder, recording=self.recording, control=object())
 
     async def begin(self, path: Path | str, **params: Any) -> RecordingView:
         return await recording_begin(self.station, RecordingBegin(path=str(path), **params), "ada")
@@ -154,6 +156,14 @@ def test_what_no_recording_can_be_written_to_is_refused_before_it_begins(days: D
     assert days.recording.view() is None
 
 
+def test_the_folder_of_recordings_is_made_when_it_is_needed_for_its_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECDECK_DATA_DIR", str(tmp_path))
+    recording_file.check_target(str(traces_folder() / "a.jsonl"), replace=False)
+    assert traces_folder().stat().st_mode & 0o777 == 0o700
+
+
 def test_a_file_is_replaced_only_where_that_was_asked_and_only_at_the_end(days: Days) -> None:
     async def record() -> None:
         there = days.place / "there.jsonl"
@@ -193,22 +203,24 @@ def test_one_that_can_not_be_written_goes_on_and_is_written_elsewhere(days: Days
     asyncio.run(record())
 
 
-def test_a_full_disk_at_its_end_loses_nothing(days: Days, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise ExportError("/full/out.jsonl: can't be written: No space left on device\nmore")
-
-    async def record() -> None:
-        await days.begin(days.place / "out.jsonl")
-        with monkeypatch.context() as patched:
-            patched.setattr("store.export.export", full)
-            unwritten = await days.end()
+def test_a_full_disk_at_its_end_loses_nothing(days: Days) -> None:
+    async def record(disk: SmallDisk) -> None:
+        out = disk.path / "out.jsonl"
+        await days.begin(out)
+        days.pass_until(150)
+        disk.fill()
+        unwritten = await days.end()
         assert unwritten is not None
-        assert unwritten.note.endswith("No space left on device")
+        assert (unwritten.state, unwritten.ended) == ("on", None)
+        assert "No space left on device" in unwritten.note
+        assert [file.name for file in disk.path.iterdir() if "out" in file.name] == []
+        disk.free()
         done = await days.end()
         assert done is not None
-        assert done.state == "written"
+        assert (done.state, trace_info(out).rows) == ("written", done.rows)
 
-    asyncio.run(record())
+    with small_disk(days.place / "disk", megabytes=1) as disk:
+        asyncio.run(record(disk))
 
 
 def test_one_that_is_asked_to_be_so_long_ends_by_itself(days: Days, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +317,10 @@ def test_a_recording_outlives_its_console_and_the_station(place: Path) -> None:
         station.start().wait_serving()
         folder = traces_folder()
         assert not folder.exists()
-        begun = ask("recording_begin", RecordingView, RecordingBegin(path=str(folder / "night.jsonl.zst")))
+        folder.mkdir()
+        out = str(folder / "night.jsonl.zst")
+        assert CliRunner().invoke(root, ["trace", "record", out, "--detach"]).stdout == f"{out}\n"
+        begun = recording(station.wait(lambda seen: seen.recording is not None, "the recording"))
         # The console that began it is gone: its request came over a connection of its own.
         station.wait(lambda seen: recording(seen).rows > begun.rows + 50, "rows of the recording")
         with pytest.raises(click.ClickException, match="goes on already"):
@@ -316,7 +331,7 @@ def test_a_recording_outlives_its_console_and_the_station(place: Path) -> None:
         assert again is not None
         assert (again.id, again.state) == (begun.id, "on")
         station.wait(lambda seen: recording(seen).rows > again.rows + 50, "rows after the station's absence")
-        ask("recording_end", RecordingView, RecordingEnd(id=begun.id))
+        assert CliRunner().invoke(root, ["trace", "end"]).stdout == f"{out}\n"
         written = recording(station.wait(lambda seen: recording(seen).state == "written", "the file"))
         info = trace_info(folder / "night.jsonl.zst")
         assert info.rows >= again.rows + 50
