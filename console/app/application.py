@@ -18,7 +18,6 @@ from textual.screen import Screen
 
 from console.app import actions
 from console.app.actions import ACTIONS, Context
-from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
@@ -164,11 +163,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
         elif self._held is None:
             self._take_in(update)
         else:
-            news, before = self._held.see(update), self.picture.news
-            self.picture = replace(self.picture, news=news)
+            self.picture = replace(self.picture, news=self._held.see(update))
             self._set(link=self._connected())
-            if news.critical is not None and (before is None or before.critical is None):
-                self.tell(f"While the picture is held: {clean(news.critical.text)}", severity="warning")
 
     def _take_in(self, snapshot: Snapshot) -> None:
         self.desk.see(snapshot)
