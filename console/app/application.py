@@ -219,11 +219,8 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
         elif self._held is None:
             self._take_in(update)
         else:
-            news, before = self._held.see(update), self.picture.news
-            self.picture = replace(self.picture, news=news)
+            self.picture = replace(self.picture, news=self._held.see(update))
             self._set(link=self._connected())
-            if news.critical is not None and (before is None or before.critical is None):
-                self.tell(f"While the picture is held: {clean(news.critical.text)}", severity="warning")
 
     def _take_in(self, snapshot: Snapshot) -> None:
         self.desk.see(snapshot)
