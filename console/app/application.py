@@ -19,7 +19,7 @@ from textual.screen import Screen
 from console.app import actions
 from console.app.actions import ACTIONS, Context
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
-from console.app.frame.deck_screen import DeckScreen
+from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import EndedError, Intent, Outcome
 from console.app.live.demo import DemoDesk
@@ -81,6 +81,8 @@ class SpecdeckApp(ReplayKeys, App[Outcome], inherit_bindings=False):
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_MODE = "live"
     MODES: ClassVar = {
         "live": LiveScreen,

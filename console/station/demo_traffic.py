@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from console.feed.messages import DemoTrafficView
 from console.feed.protocol import LONGEST_DEMO_SECONDS
+from console.statefile import state_path
 from console.station.log_tail import last_words
 from console.station.rehearsal_process import Refused, clear_away, how_it_ended
-from console.statefile import state_path
 from console.traffic.progress import Progress
 from engine.process import ManagedProcess, ProcessError
 

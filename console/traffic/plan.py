@@ -76,7 +76,8 @@ PROFILES: Final = {
         Profile("smoke", (Phase("quiet", 6, 0.6), Phase("busy", 10, 3.6), Phase("quiet", 4, 0.6)), _SHARES),
     )
 }
-"""`demo` is the tour, `gentle` shows an empty console something, `steady` is for recordings, `smoke` is for a quick look at whether anything answers."""
+"""`demo` is the tour, `gentle` gives an empty console something to show, `steady` is for recordings, `smoke` is for a
+quick look at whether anything answers."""
 
 
 def make_plan(profile: Profile, seed: int, scale: float) -> list[Planned]:

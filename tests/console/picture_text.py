@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from string import ascii_lowercase, ascii_uppercase
 
-from rich.segment import Segment
+from rich.cells import cell_len
 from rich.style import Style
 from textual.app import App
+from textual.strip import Strip
 
 NAMES = [*ascii_lowercase, *ascii_uppercase, *(a + b for a in ascii_uppercase for b in ascii_lowercase)]
 
@@ -36,10 +38,19 @@ class Capture:
 
 def capture(app: App[object]) -> Capture:
     """The screen as it stands."""
-    strips = app.screen._compositor.render_strips()  # what would go to the terminal
+    return read(painted(app))
+
+
+def painted(app: App[object]) -> list[Strip]:
+    """What would go to the terminal, line by line."""
+    return app.screen._compositor.render_strips()
+
+
+def read(strips: list[Strip]) -> Capture:
     return Capture(tuple(tuple(_cells(strip)) for strip in strips))
 
 
+@cache
 def style_text(style: Style | None) -> str:
     """`#8b949e on #101418 bold`, with `-` for what is left to the terminal."""
     if style is None:
@@ -62,15 +73,11 @@ def written(pictures: Mapping[str, Mapping[str, Capture]]) -> str:
     return "\n".join([*parts, f"== styles: {' | '.join(themes)}", *names, ""])
 
 
-def _cells(strip: object) -> Iterator[tuple[str, str]]:
-    for segment in strip:  # type: ignore[attr-defined]
-        assert isinstance(segment, Segment)
+def _cells(strip: Strip) -> Iterator[tuple[str, str]]:
+    for segment in strip:
         style = style_text(segment.style)
         for character in segment.text:
-            width = Segment(character).cell_length
-            if width:
-                yield character, style
-                yield from [("", style)] * (width - 1)
+            yield from ((character, style), ("", style))[: cell_len(character)]
 
 
 def _runs(captures: list[Capture | None], legend: dict[tuple[str, ...], str]) -> Iterator[str]:
@@ -86,7 +93,7 @@ def _runs(captures: list[Capture | None], legend: dict[tuple[str, ...], str]) ->
 
 
 def _seen(text: str, style: str) -> str:
-    shown, _, rest = style.partition(" on ")
+    rest = style.partition(" on ")[2]
     return f"- on {rest.split(' ')[0]}" if text == " " and "underline" not in rest and "reverse" not in rest else style
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import zstandard
 
-from console.feed.client import FeedError, Silence, Update
+from console.feed.client import FeedError, Update
 from console.feed.messages import Snapshot
 from console.feed.protocol import Method
 
@@ -53,7 +53,7 @@ def keep(name: str, said: Recorded) -> int:
 
 
 class RecordedFeed:
-    """A `console.feed.client.Feed`. What was never asked is answered as a station does that lacks the method; a question
+    """A `console.feed.client.Feed`. What was never asked is answered as by a station that lacks the method; a question
     of the same kind about the same bucket counts as the same."""
 
     def __init__(self, *updates: Update, answers: list[Answer] | None = None) -> None:

@@ -74,9 +74,7 @@ class Listening(RecordedFeed):
         self.answers[f"{answer.method} {answer.params}"] = answer
 
 
-async def asked_by_the_screens(
-    snapshot: Snapshot, ask: Callable[[Method, msgspec.Struct | None], Any]
-) -> list[Answer]:
+async def asked_by_the_screens(snapshot: Snapshot, ask: Callable[[Method, msgspec.Struct | None], Any]) -> list[Answer]:
     """Go through every screen, large and small; the questions and answers."""
     feed = Listening(snapshot, ask)
     app = SpecdeckApp(feed, now=lambda: snapshot.ts, intent="replay" if snapshot.replay else "run")
@@ -132,7 +130,11 @@ def stations() -> dict[str, Recorded]:
     from tests.console.station_harness import StationUnderTest
 
     made: dict[str, Recorded] = {}
-    idle = [sys.executable, "-c", f"import os, sys; print({VLLM_LOG!r}, flush=True); os.execv({ENGINE[0]!r}, {ENGINE!r})"]
+    idle = [
+        sys.executable,
+        "-c",
+        f"import os, sys; print({VLLM_LOG!r}, flush=True); os.execv({ENGINE[0]!r}, {ENGINE!r})",
+    ]
     slow = [sys.executable, "-c", f"import time; print({LOG_OF_A_START!r}, flush=True); time.sleep(600)"]
     broken = [sys.executable, "-c", f"import sys; print({OUT_OF_MEMORY!r}, file=sys.stderr); sys.exit(1)"]
     for name, command, until in (

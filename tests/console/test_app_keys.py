@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -49,9 +49,8 @@ NOTHING_TO_DO: dict[str, str] = {
 
 
 @pytest.fixture(autouse=True)
-def _plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal_desk, "built_in_plans", lambda: map_scenes.PLANS)
-    yield
 
 
 class Console:

@@ -15,8 +15,8 @@ from console.app.drawing.themes import THEMES, next_theme
 from console.app.frame.statusline import alert_line, key_line, status_line
 from console.app.live.charts import alpha_chart, load_chart, spark_line
 from console.app.live.columns import RowFacts, fit_columns, header, make_columns, row, state_of
-from console.app.live.row_order import RowOrder
 from console.app.live.first_request import curl_lines
+from console.app.live.row_order import RowOrder
 from console.app.picture import Link, Picture
 from engine.records import PolicyMode
 from tests.console import scenes

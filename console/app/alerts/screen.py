@@ -39,6 +39,9 @@ NOTHING: Final = (
 NOTHING_HERE: Final = "No alert up to this moment of the record. n goes to the next one."
 
 
+Actions = list[Action]
+
+
 class AlertsScreen(DeckScreen):
     CONTEXT: ClassVar[Context] = "alerts"
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings("alerts")
@@ -89,7 +92,7 @@ class AlertsScreen(DeckScreen):
             return awaited("Alerts show", picture)
         return NOTHING_HERE if picture.replaying else NOTHING
 
-    def shown_actions(self) -> list[Action]:
+    def shown_actions(self) -> Actions:
         """Without an alert there is nothing that its keys could be about."""
         shown = super().shown_actions()
         return shown if self._lines else [action for action in shown if action.context != self.CONTEXT]

@@ -118,7 +118,10 @@ def _surroundings(snapshot: Snapshot, width: int) -> list[Line]:
         glyph, role = GATEWAY_STATES[gateway.state]
         numbers_: Line = (
             (f"{numbers.count(gateway.requests)} request{'s' * (gateway.requests != 1)}", "text"),
-            (f"  {numbers.count(gateway.errors)} error{'s' * (gateway.errors != 1)}", "warn" if gateway.errors else "dim"),
+            (
+                f"  {numbers.count(gateway.errors)} error{'s' * (gateway.errors != 1)}",
+                "warn" if gateway.errors else "dim",
+            ),
             (f"  {numbers.count(gateway.unavailable)} found no engine" if gateway.unavailable else "", "dim"),
         )
         detail = f"  {clean(gateway.detail)}" if gateway.detail else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from console.app.application import SpecdeckApp
 
 LEAST_WIDTH, LEAST_HEIGHT = 60, 15
+WIDTHS: Final = [(0, "-slim"), (LEAST_WIDTH, "-narrow"), (120, "-wide")]
+HEIGHTS: Final = [(0, "-flat"), (LEAST_HEIGHT, "-short"), (30, "-tall")]
+"""Classes of every screen and dialog by the size of the terminal. Below the least size all say `_too_small` alone."""
 
 
 class DeckScreen(Screen[None]):
     """A screen by number key. Subclasses compose `body` and draw a picture in `draw`."""
 
     CONTEXT: ClassVar[Context] = "everywhere"
-    HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (LEAST_WIDTH, "-narrow"), (120, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-short"), (30, "-tall")]  # noqa: RUF012
 
     @property
     def deck(self) -> SpecdeckApp:
@@ -91,6 +92,10 @@ class DeckScreen(Screen[None]):
 
 
 def _too_small(width: int, height: int) -> list[Line]:
-    texts = ["specdeck: too small here", f"{width}×{height}, needs {LEAST_WIDTH}×{LEAST_HEIGHT}", "q leaves"]
+    texts = [
+        "specdeck: too small here",
+        f"{width}×{height}, needs {LEAST_WIDTH}×{LEAST_HEIGHT}",
+        "q leaves; esc closes what is open",
+    ]
     above: list[Line] = [EMPTY] * max(0, (height - len(texts)) // 2)
     return [*above, *(((text.center(width), "dim"),) for text in texts)]

@@ -66,7 +66,9 @@ class DemoDesk:
                 await self._app.feed.request(method, params, object, ANSWER_SECONDS)
             except FeedError as error:
                 old = error.code == "unknown_method"
-                why = "this station is older than the demo's traffic; `specdeck demo` sends it" if old else error.message
+                why = (
+                    "this station is older than the demo's traffic; `specdeck demo` sends it" if old else error.message
+                )
                 self._app.tell(f"demo traffic: {why}", severity="warning")
             else:
                 self._app.tell(done)

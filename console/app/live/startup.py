@@ -152,7 +152,9 @@ def _beside(picture: Picture, width: int) -> list[Line]:
 
 def _trouble(text: str, known: str | None, width: int) -> list[Line]:
     parts = wrap(text, width - 4)
-    lines: list[Line] = [((" ■ " if row == 0 else "   ", "critical"), (part, "critical")) for row, part in enumerate(parts)]
+    lines: list[Line] = [
+        ((" ■ " if row == 0 else "   ", "critical"), (part, "critical")) for row, part in enumerate(parts)
+    ]
     lines += [((f"   {part}", "bright"),) for part in wrap(known or "", width - 4)]
     return [*lines, EMPTY]
 
