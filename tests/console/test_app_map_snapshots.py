@@ -14,14 +14,13 @@ from textual.pilot import Pilot
 
 from console.app.rehearsal import desk as rehearsal_desk
 from console.feed.messages import Snapshot
-from tests.console import map_scenes, scenes
-from tests.console.driving import LARGE, NARROW, WIDE, make_app, settled
+from tests.console import map_scenes
+from tests.console.driving import NARROW, WIDE, make_app, settled
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "120x36"])
 SCENES: dict[str, Callable[[], Snapshot]] = {
     "data": map_scenes.mapped,
     "stale": lambda: map_scenes.mapped(map_scenes.STALE),
-    "empty": scenes.calm,
     "rehearsal": map_scenes.rehearsing,
 }
 
@@ -56,14 +55,6 @@ def pictured(snap_compare: Any, scene: Snapshot, size: tuple[int, int], keys: st
 @pytest.mark.parametrize("name", SCENES)
 def test_map(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
     assert pictured(snap_compare, SCENES[name](), size, "5 down right")
-
-
-def test_map_on_a_large_terminal(snap_compare: Any) -> None:
-    assert pictured(snap_compare, map_scenes.mapped(), LARGE, "5 down")
-
-
-def test_map_in_the_light_theme(snap_compare: Any) -> None:
-    assert pictured(snap_compare, map_scenes.mapped(), WIDE, "5 down", "specdeck-light")
 
 
 @pytest.mark.parametrize("keys", ["5 r down", "5 r down enter", "5 d"], ids=["plans", "start", "deploy"])

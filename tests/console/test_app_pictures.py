@@ -32,6 +32,8 @@ from tests.console.recorded_feed import RecordedFeed
 SCREENS = tuple(SpecdeckApp.MODES)
 SIZES = (NARROW, WIDE, LARGE)
 DISCONNECTED = "disconnected"
+A_FRAME = 1 / 50
+"""Textual lays out and paints sixty times a second at most."""
 NOT_FOR_OPERATORS = re.compile(r"\bNone\b|\bnan\b|\bNaN\b|Traceback|<[a-z_.]+ object|\{'")
 
 Pictures = dict[tuple[str, tuple[int, int], str], Capture]
@@ -97,6 +99,7 @@ async def still(pilot: Pilot[Any], feed: RecordedFeed) -> Capture:
     await at_rest(pilot, feed)
     seen = painted(pilot.app)
     for _ in range(50):
+        await asyncio.sleep(A_FRAME)
         await at_rest(pilot, feed)
         before, seen = seen, painted(pilot.app)
         if before == seen:

@@ -14,7 +14,7 @@ from console.app import actions
 from console.app.actions import CONTEXT_TITLES, Context, key_name, unmet
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
-from console.app.drawing.spans import EMPTY, Line, Role, Span, left
+from console.app.drawing.spans import EMPTY, Line, Role, Span, left, wrap
 from console.app.live.explanation import explain
 from console.app.picture import Picture
 from console.feed.messages import BucketView, Snapshot
@@ -79,10 +79,13 @@ def help_lines(context: Context, picture: Picture, keymap: dict[str, str], width
         for action in actions.in_context(part):
             why = unmet(action, picture)
             asks = " (asks first)" if action.dangerous else ""
-            name = left(key_name(action, keymap), 9)
-            lines.append(((f"  {name}", "key"), (f"{action.description}{asks}", "text" if why is None else "dim")))
+            name, room = left(key_name(action, keymap), 9), max(20, width - 11)
+            does = wrap(f"{action.description}{asks}", room)
+            role: Role = "text" if why is None else "dim"
+            lines.append(((f"  {name}", "key"), (does[0], role)))
             if why is not None:
-                lines.append(((f"           not now: {why.split(': ', 1)[1]}", "dim"),))
+                does += wrap(f"not now: {why.split(': ', 1)[1]}", room)
+            lines += [((f"{'':11}{part}", role),) for part in does[1:]]
         if part == "policy":
             lines.append((("  ↑ ↓      ", "key"), ("Go along the workloads and on into the history; or click", "text")))
         if part == "map":
