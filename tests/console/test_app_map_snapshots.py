@@ -36,13 +36,11 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def pictured(snap_compare: Any, scene: Snapshot, size: tuple[int, int], keys: str, theme: str | None = None) -> bool:
+def pictured(snap_compare: Any, scene: Snapshot, size: tuple[int, int], keys: str) -> bool:
     app, feed = make_app(scene)
     feed.map = map_scenes.operating_map() if scene.map is not None else None
 
     async def before(pilot: Pilot[Any]) -> None:
-        if theme is not None:
-            pilot.app.theme = theme
         await settled(pilot)
         for key in keys.split():
             await pilot.press(key)

@@ -80,7 +80,7 @@ async def test_the_live_screen_marks_buckets_whose_workload_is_held() -> None:
     [
         (scenes.no_bucket(), ("No workload yet", "Nothing was changed yet", "`specdeck drill` makes one")),
         (scenes.observed(), ("does not tell workloads apart", "its policy is set where it was started")),
-        (None, ("shows here as soon as the station answers", "No workload yet", "Nothing was changed yet")),
+        (None, ("The policy shows here as soon as", "Workloads show here", "What was changed shows here")),
     ],
     ids=["idle", "observed", "silent"],
 )

@@ -21,7 +21,7 @@ def curl_lines(picture: Picture, width: int) -> list[str]:
     header = "-H 'content-type: application/json'"
     key = "" if _is_loopback(url) else ' -H "authorization: Bearer $SPECDECK_API_KEY"'
     model = _model(picture)
-    named = f'"model":{json.dumps(model)},' if model else ""
+    named = f'"model":{_in_quotes(json.dumps(model))},' if model else ""
     asked = '"messages":[{"role":"user","content":"Hello"}]'
     rest = '"max_tokens":64,"vllm_xargs":{"workload":"mine"}'
     one_line = f"{address} {header}{key} -d '{{{named}{asked},{rest}}}'"
@@ -50,6 +50,11 @@ def _model(picture: Picture) -> str | None:
     """The name that our own engine serves its target under; None where another may have been chosen."""
     target = next((engine.target for engine in picture.serving if engine.owned), "")
     return clean(target).partition("@")[0] or None
+
+
+def _in_quotes(text: str) -> str:
+    """As it stands between single quotes of a shell."""
+    return text.replace("'", "'\\''")
 
 
 def _is_loopback(url: str) -> bool:
