@@ -179,6 +179,7 @@ class DemoTraffic:
             why = last_words(self._log, process.state.log_offset) if code is not None and code > 0 else ""
             view = replace(self._view, state="failed", seconds_left=None, pid=None, note=why or how_it_ended(process))
         self._view, self._ended = view, self._clock()
+        self._progress.unlink(missing_ok=True)
         self._tell(ROLE, f"the demo's traffic {_ended_words(view)}")
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +50,11 @@ NOTHING_TO_DO: dict[str, str] = {
 
 
 @pytest.fixture(autouse=True)
-def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
+def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever a key writes goes into a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("HOME", "SPECDECK_RUNTIME_DIR", "SPECDECK_DATA_DIR", "SPECDECK_CACHE_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setattr(rehearsal_desk, "built_in_plans", lambda: map_scenes.PLANS)
 
 
