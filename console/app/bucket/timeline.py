@@ -80,7 +80,7 @@ def _sparks(frame: Frame, height: int) -> list[Line]:
     one_place = "{:.1f}".format
     lines = [
         _spark(frame, "K", [point.executed_k for point in points], (0.0, _k_top(facts)), "k", one_place),
-        _spark(frame, "running", [point.running for point in points], (0.0, most), "load", one_place),
+        _spark(frame, "run", [point.running for point in points], (0.0, most), "load", one_place),
         _spark(frame, "waste", [point.waste for point in points], (0.0, 1.0), "text", numbers.fraction),
         _spark(
             frame, "speed", [point.speedup for point in points],
