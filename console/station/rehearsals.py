@@ -72,9 +72,9 @@ class Rehearsals:
 
     def start(self, plan: str) -> RehearsalView:
         """Raises Refused: another goes on, it may not begin now, or `plan` can be none."""
-        self._check_alone()
         if (why := self._hindrance()) is not None:
             raise Refused(why)
+        self._check_alone()
         check_plan(plan)
         env = dict(os.environ)
         if self._api_key:

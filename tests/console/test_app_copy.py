@@ -17,7 +17,7 @@ COPIES = {
     "cell": ("5 y", ("is best", "arm", "plan ")),
     "log": ("7 y", ("INFO",)),
     "help": ("question_mark y", ("Everywhere", "Signs")),
-    "explained": ("escape 1 enter y", ("Acceptance rate α of code", "Left out")),
+    "explained": ("escape 1 enter y", ("Acceptance rate α", "bucket", "code 0-512", "specdeck sql")),
 }
 
 

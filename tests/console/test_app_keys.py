@@ -43,6 +43,7 @@ ALONE: dict[str, tuple[Context, ...]] = {"alerting": ("alerts", "bucket")}
 NOTHING_TO_DO: dict[str, str] = {
     "back": "there is no filter and no sorting to drop",
     "follow": "the log is short: its end is in view",
+    "next_place": "an empty list has no file to go to",
     "newest": "a bucket of one point, or none",
     "other_list": "a list that is empty has nothing to go to",
 }

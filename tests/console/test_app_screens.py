@@ -34,7 +34,7 @@ async def test_a_hostile_workload_name_is_shown_as_it_is() -> None:
         assert f"α · {scenes.HOSTILE}" in text_on(app)
         await pilot.press("enter")
         await settled(pilot)
-        assert f"Acceptance rate α of {scenes.HOSTILE}" in text_on(app)
+        assert f"bucket        {scenes.HOSTILE}" in text_on(app)
 
 
 async def test_control_characters_of_a_workload_name_never_reach_the_terminal() -> None:

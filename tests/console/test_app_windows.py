@@ -39,7 +39,7 @@ async def test_a_window_that_was_fixed_is_that_of_all_figures() -> None:
         assert "] 1 h fixed" in keys(app)
         await pilot.press("enter")
         await settled(pilot)
-        assert "1 h fixed  (" in text_on(app)
+        assert "1 h fixed (" in text_on(app)
         assert "1,180 sequences" in text_on(app)
         await pilot.press("escape", "[", "[")
         await settled(pilot)

@@ -43,7 +43,7 @@ class RowFacts:
     @property
     def told(self) -> tuple[object, ...]:
         """All that a row tells: the same as long as that is the same, though time goes on."""
-        return self.bucket, self.version, state_of(self), self.is_idle
+        return self.bucket, self.version, state_of(self), self.is_idle, self.marked
 
 
 @dataclass(frozen=True)
