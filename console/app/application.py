@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -23,7 +24,6 @@ from console.app.actions import ACTIONS, Context
 from console.app.commands.log import CommandLog, LoggedFeed
 from console.app.drawing.spans import clean
 from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_theme
-from console.app.exporting.desk import ExportDesk
 from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.news import Held
@@ -31,11 +31,8 @@ from console.app.frame.outcome import EndedError, Intent, OpenTrace, Outcome
 from console.app.frame.serving import Serving
 from console.app.live.demo import DemoDesk
 from console.app.live.screen import LiveScreen
-from console.app.notices.desk import NoticeDesk
 from console.app.outward import Outward
 from console.app.picture import Link, Picture
-from console.app.policy.desk import PolicyDesk
-from console.app.rehearsal.desk import RehearsalDesk
 from console.app.replay.clock import Expected
 from console.app.replay.desk import Opening, ReplayDesk
 from console.app.replay.keys import ReplayKeys
@@ -48,6 +45,9 @@ from store.figures import BucketKey
 
 if TYPE_CHECKING:
     from console.app.explaining.section import Section
+    from console.app.notices.desk import NoticeDesk
+    from console.app.policy.desk import PolicyDesk
+    from console.app.rehearsal.desk import RehearsalDesk
 
 TICK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 10.0
@@ -135,26 +135,22 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
         now: Callable[[], float] = time.time,
         behind: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`actor`: under what name the feed asks. `folder`: in which it was started; None where that is gone."""
-        """`behind`: the terminal has not taken the last picture yet, so that the next may as well be left out."""
+        """`actor`: under what name the feed asks. `folder`: in which it was started; None where that is gone. `behind`:
+        the terminal has not taken the last picture yet, so that the next may as well be left out."""
         super().__init__()
         self.actor = actor
         self.command_log = CommandLog(now)
         self.feed: Feed = LoggedFeed(feed, self.command_log)
         self.keymap: dict[str, str] = keymap or {}
         """The operator's own keys by action id."""
-        self.desk = PolicyDesk(self)
-        self.rehearsal_desk = RehearsalDesk(self)
+        self.notify_settings = notify
         self.replay_desk = ReplayDesk(self, opening)
-        self.notice_desk = NoticeDesk(self, notify, actor)
-        self.export_desk = ExportDesk(self, folder or Path.home())
         self.demo_desk = DemoDesk(self)
         self.bucket: BucketKey | None = None
         """The bucket that was looked at last; the screens hand it on."""
         self.bucket_order: list[BucketKey] = []
         """As the Live screen shows them."""
-        self.here = None if folder is None else str(folder)
-        """The directory that the console was started in."""
+        self.folder = folder
         self.returned = returned
         """The trace that was opened from here before."""
         self._left_by = Outcome.BACK if back else Outcome.DETACH
@@ -173,6 +169,31 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
             self.register_theme(known)
         self.theme = THEME_WORDS.get(theme or "", DARK.name)
         self._palettes: dict[str, Palette] = {}
+
+    @property
+    def here(self) -> str | None:
+        """The directory that the console was started in; None where it is gone."""
+        return None if self.folder is None else str(self.folder)
+
+    # What a first paint does not need is imported after it
+
+    @cached_property
+    def desk(self) -> PolicyDesk:
+        from console.app.policy.desk import PolicyDesk
+
+        return PolicyDesk(self)
+
+    @cached_property
+    def rehearsal_desk(self) -> RehearsalDesk:
+        from console.app.rehearsal.desk import RehearsalDesk
+
+        return RehearsalDesk(self)
+
+    @cached_property
+    def notice_desk(self) -> NoticeDesk:
+        from console.app.notices.desk import NoticeDesk
+
+        return NoticeDesk(self, self.notify_settings, self.actor)
 
     @property
     def palette(self) -> Palette:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from textual.app import App
 from textual.notifications import SeverityLevel
 
 from console.app.drawing.spans import clean
-from console.app.exporting.desk import ExportDesk
 from console.app.frame.copying import HINT, copied_words, copyable
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
@@ -18,15 +20,26 @@ from console.app.frame.outcome import Ending
 from console.app.notices.terminal import Form, notification
 from console.app.picture import Picture
 
+if TYPE_CHECKING:
+    from console.app.application import SpecdeckApp
+    from console.app.exporting.desk import ExportDesk
+
 
 class Outward(App[Ending], inherit_bindings=False):
     """Part of `SpecdeckApp`."""
 
     picture: Picture
-    export_desk: ExportDesk
+    folder: Path | None
+    """That the console was started in; None where it is gone."""
     _now: Callable[[], float]
     _hinted = False
     """It was said what a terminal needs to take what is copied."""
+
+    @cached_property
+    def export_desk(self) -> ExportDesk:
+        from console.app.exporting.desk import ExportDesk
+
+        return ExportDesk(cast("SpecdeckApp", self), self.folder or Path.home())
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """A passing note, always literal text: whatever stands in it moves no cursor."""

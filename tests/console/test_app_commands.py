@@ -19,6 +19,7 @@ from console.app.drawing.spans import text_of, width_of
 from console.cli.root import root
 from console.feed.client import FeedError
 from console.feed.protocol import AlertAct, ExportParams, HistoryEntry, PolicyConfirm, PolicySet, PolicyUndo
+from console.feed.traces import RecordingBegin, RecordingEnd
 from engine.records import PolicyMode
 from tests.console import scenes
 from tests.console.driving import running, settled, text_on, until
@@ -145,6 +146,12 @@ def test_the_command_means_what_was_asked(params: PolicySet) -> None:
         ("alert_act", AlertAct(id=3, act="snooze"), "specdeck alerts --snooze 3 --for 3600s"),
         ("export", ExportParams(path="/tmp/a b.csv"), "specdeck export '/tmp/a b.csv'"),
         ("export", ExportParams(path="/tmp/a.csv", since=1.0), None),
+        (
+            "recording_begin",
+            RecordingBegin(path="/tmp/a b.jsonl", seconds=60),
+            "specdeck trace record '/tmp/a b.jsonl' --detach --for 60s",
+        ),
+        ("recording_end", RecordingEnd(path="/tmp/b.jsonl"), "specdeck trace end --into /tmp/b.jsonl"),
         ("stop", None, None),
     ],
 )

@@ -10,7 +10,6 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from console.app.commands.words import asked_words, command_of
 from console.feed.client import Feed, FeedError, Update
 from console.feed.protocol import Method, PolicyResult
 
@@ -19,7 +18,8 @@ KEPT: Final = 200
 ACTING: Final[frozenset[Method]] = frozenset(
     {
         "policy_set", "policy_undo", "policy_confirm", "alert_act", "engine_restart", "export", "rehearsal_start",
-        "rehearsal_stop", "record_text", "map_put", "drill_done", "stop",
+        "rehearsal_stop", "record_text", "map_put", "drill_done", "stop", "recording_begin", "recording_end",
+        "demo_start", "demo_stop",
     }
 )  # fmt: skip
 """Methods that do something: the others only ask."""
@@ -54,6 +54,8 @@ class CommandLog:
         return iter(self._asked)
 
     def begin(self, method: Method, params: msgspec.Struct | None) -> Asked:
+        from console.app.commands.words import asked_words, command_of  # not before the first paint
+
         asked = Asked(self._now(), asked_words(method, params), command_of(method, params))
         self._asked.append(asked)
         self.changes += 1

@@ -19,6 +19,7 @@ from console.feed.protocol import (
     RehearsalStart,
     RestartParams,
 )
+from console.feed.traces import RecordingBegin, RecordingEnd
 from engine.policy import describe
 from engine.records import PolicyMode
 
@@ -41,6 +42,10 @@ def asked_words(method: Method, params: msgspec.Struct | None) -> str:
         return f"rehearse plan {params.plan}"
     if isinstance(params, ExportParams):
         return f"export to {params.path}"
+    if isinstance(params, RecordingBegin):
+        return f"record to {params.path}"
+    if isinstance(params, RecordingEnd):
+        return "end the recording" if params.path is None else f"end the recording, written to {params.path}"
     return method.replace("_", " ")
 
 
@@ -67,6 +72,11 @@ def command_of(method: Method, params: msgspec.Struct | None) -> str | None:
         return _command("alerts", f"--{params.act}", str(params.id), *span)
     if isinstance(params, RehearsalStart):
         return _command("rehearse", params.plan)
+    if isinstance(params, RecordingBegin):
+        span = [] if params.seconds is None else ["--for", f"{params.seconds:.0f}s"]
+        return _command("trace", "record", params.path, "--detach", *span)
+    if isinstance(params, RecordingEnd):
+        return _command("trace", "end", *([] if params.path is None else ["--into", params.path]))
     if isinstance(params, ExportParams) and params.since is None:
         return _command("export", *(["--kind", params.kind] if params.kind is not None else []), params.path)
     return None
