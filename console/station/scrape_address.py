@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import httpx
 
+from console.station.http_address import BadAddress, read_http_address
+
 SCRAPE_SECONDS: Final = 10.0
 
 
@@ -28,20 +30,10 @@ def read_address(text: str) -> Address:
     Raises:
         BadSetting: it is none that can be asked over HTTP.
     """
-    example = "give one like http://127.0.0.1:8000/metrics"
     try:
-        given = httpx.URL(text.strip())
-        url = given.copy_with(username=None, password=None, fragment=None)
-    except (httpx.InvalidURL, ValueError) as error:
-        escaped = "/ ? # @ and : in a user or password are written %2F %3F %23 %40 %3A"
-        raise BadSetting(f"the address can't be read: {example}; {escaped}") from error
-    if url.scheme not in ("http", "https"):
-        raise BadSetting(f"the address must begin with http:// or https://: {example}")
-    if not url.raw_host:
-        raise BadSetting(f"the address names no host: {example}")
-    if url.port is not None and not 0 < url.port < 65536:
-        raise BadSetting(f"the address has a port that can't be: {example}")
-    auth = httpx.BasicAuth(given.username, given.password) if given.userinfo else None
+        url, auth = read_http_address(text)
+    except BadAddress as error:
+        raise BadSetting(f"the address {error}: give one like http://127.0.0.1:8000/metrics") from error
     if url.path == "/":
         url = url.copy_with(path="/metrics")
     return Address(url, auth, str(url.copy_with(query=None)))

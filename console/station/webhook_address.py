@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
+from console.station.http_address import BadAddress, read_http_address
+
 _EXAMPLE: Final = "give one like https://alerts.example.org/hook"
 
 
@@ -36,17 +38,9 @@ def read_webhook(text: Any) -> WebhookAddress:
     if not isinstance(text, str):
         raise BadWebhook(f"the address must be a text: {_EXAMPLE}")
     try:
-        given = httpx.URL(text.strip())
-        url = given.copy_with(username=None, password=None, fragment=None)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise BadWebhook(f"the address can't be read: {_EXAMPLE}") from error
-    if url.scheme not in ("http", "https"):
-        raise BadWebhook(f"the address must begin with https:// or http://: {_EXAMPLE}")
-    if not url.raw_host:
-        raise BadWebhook(f"the address names no host: {_EXAMPLE}")
-    if url.port is not None and not 0 < url.port < 65536:
-        raise BadWebhook(f"the address has a port that can't be: {_EXAMPLE}")
-    auth = httpx.BasicAuth(given.username, given.password) if given.userinfo else None
+        url, auth = read_http_address(text)
+    except BadAddress as error:
+        raise BadWebhook(f"the address {error}: {_EXAMPLE}") from error
     host = f"[{url.host}]" if ":" in url.host else url.host
     shown = f"{url.scheme}://{host}{'' if url.port is None else f':{url.port}'}"
     return WebhookAddress(url, auth, shown if url.raw_path in (b"", b"/") else f"{shown}/…")

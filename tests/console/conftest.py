@@ -1,8 +1,9 @@
-"""A place of its own for a station: sockets, store and cache."""
+"""A place of its own for a station: sockets, store and cache; and a clock and colours that are the same everywhere."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,3 +17,14 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for variable, folder in (("RUNTIME", "run"), ("DATA", "data"), ("CACHE", "cache")):
             monkeypatch.setenv(f"SPECDECK_{variable}_DIR", str(Path(name) / folder))
         yield Path(name)
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times are shown in UTC, and in colour, whatever the environment says."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -5,8 +5,7 @@ Update with `pytest tests/console/test_app_map_snapshots.py --snapshot-update` a
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,15 +24,12 @@ SCENES: dict[str, Callable[[], Snapshot]] = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("in_utc")
+
+
 @pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal_desk, "built_in_plans", lambda: map_scenes.PLANS)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 def pictured(snap_compare: Any, scene: Snapshot, size: tuple[int, int], keys: str) -> bool:

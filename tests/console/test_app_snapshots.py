@@ -5,8 +5,7 @@ Update with `pytest tests/console/test_app_snapshots.py --snapshot-update` and l
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,14 +21,7 @@ ALL_SIZES = pytest.mark.parametrize("size", [NARROW, WIDE, LARGE], ids=["80x24",
 GONE = Silence(scenes.NOW - 12, "no snapshot from the station at /run/specdeck/snapshots")
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("in_utc")
 
 
 def after(*keys: str, theme: str | None = None) -> Callable[[Pilot[Any]], Any]:

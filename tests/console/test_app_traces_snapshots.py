@@ -5,8 +5,7 @@ Update with `pytest tests/console/test_app_traces_snapshots.py --snapshot-update
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,7 @@ SCENES: dict[str, Callable[[], Snapshot]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("in_utc")
 
 
 def pictured(snap_compare: Any, name: str, size: tuple[int, int], keys: str) -> bool:
