@@ -82,7 +82,7 @@ def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool
         )
         if not isinstance(outcome, OpenTrace):
             return outcome
-        played = play(outcome.path, Opening(), back=True)
+        played = play(outcome.path, Opening(), back=True, read_only=read_only)
         if played.outcome not in (Outcome.BACK, Outcome.NOTHING):
             return played.outcome  # the terminal went away, or somebody ended this process
         returned = Return(str(played.path), played.why)
