@@ -19,7 +19,8 @@ KEPT: Final = 200
 ACTING: Final[frozenset[Method]] = frozenset(
     {
         "policy_set", "policy_undo", "policy_confirm", "alert_act", "engine_restart", "export", "rehearsal_start",
-        "rehearsal_stop", "record_text", "map_put", "drill_done", "stop",
+        "rehearsal_stop", "record_text", "map_put", "drill_done", "stop", "recording_begin", "recording_end",
+        "demo_start", "demo_stop",
     }
 )  # fmt: skip
 """Methods that do something: the others only ask."""
