@@ -307,7 +307,9 @@ async def test_form_and_length_are_what_is_sent() -> None:
         ("run", "end it in"),
         ("/tmp/", "end it in"),
         ("/no/such/place/a.jsonl", "there is no folder"),
+        (f"/{'a' * 300}/a.jsonl", "there is no folder"),  # as a folder that may not be looked into: stat fails
     ],
+    ids=["empty", "ending", "folder", "nowhere", "unseen"],
 )
 async def test_a_name_that_can_not_be_meant_stays_with_its_complaint(typed: str, why: str) -> None:
     async with running(scenes.live()) as (app, feed, pilot):
