@@ -233,6 +233,18 @@ async def test_a_station_that_can_not_tell_leaves_the_console_usable(error: Feed
 # Opening
 
 
+async def test_while_the_picture_is_held_it_says_why_no_list_comes() -> None:
+    async with running(scenes.live()) as (app, feed, pilot):
+        await pilot.press("p", "6")
+        await until(pilot, lambda: "The picture is held" in text_on(app))
+        await pilot.press("r")
+        assert isinstance(app.screen, TracesScreen)
+        assert not feed.actions("traces")
+        assert any("p lets it go on" in note.message for note in app._notifications)
+        await press(pilot, "p")
+        await until(pilot, lambda: "night-with-prompts" in text_on(app))
+
+
 async def test_enter_ends_the_console_with_the_trace_that_is_to_be_shown() -> None:
     async with running(scenes.live(), read_only=True) as (app, _, pilot):
         await press(pilot, "6", "down")
