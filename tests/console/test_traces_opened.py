@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,24 @@ def test_who_may_only_look_writes_no_files_from_a_replay_either(
     assert console_command.show("attach", None, read_only=read_only) == OK
     assert consoles.opened[1][0] == A
     assert consoles.read_only[1] == (read_only or browser)
+
+
+def test_a_station_that_dies_while_a_trace_is_shown_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, again = threading.Event(), threading.Event()
+
+    def revive() -> str | None:
+        (again if asked.is_set() else asked).set()
+        raise OSError("not even that breaks off the watch")
+
+    def shown(*_: Any, **options: Any) -> Outcome:
+        assert again.wait(30)
+        return Outcome.BACK
+
+    Consoles(monkeypatch, OpenTrace(A), Outcome.DETACH)
+    monkeypatch.setattr(replay_console, "run_console", shown)
+    monkeypatch.setattr(console_command, "REVIVE_SECONDS", 0.01)
+    assert console_command.show("run", revive) == OK
+    assert "station-watch" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_where_no_replay_can_be_started_the_console_is_there_again_with_the_reason(
