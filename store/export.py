@@ -6,6 +6,7 @@ name when it is complete.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import shutil
@@ -25,6 +26,9 @@ from store.rollup import rolled_up_to
 from store.sql import first_row, only_row
 from store.tables import TABLES
 from store.trace import TraceWriter
+
+_numbers: Final = itertools.count(1)
+"""Of the exports of this process: two into one file must not write over each other."""
 
 Kind = Literal["duckdb", "jsonl", "compact", "parquet", "csv"]
 
@@ -92,13 +96,15 @@ def export(
     if out.exists():
         _check_replaced(connection, out, replace)
     ending = ".parquet" if chosen == "compact" else ".zst" if out.name.endswith(".zst") else ""
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}{ending}")
+    partial = out.with_name(f".{out.name}.partial-{os.getpid()}-{next(_numbers)}{ending}")
     cursor = connection.cursor()
     try:
         if state is not None:
             _record(cursor, partial, state)
         else:
             _WRITERS[chosen](cursor, partial, since)
+        if out.exists():  # another may have been made meanwhile: consoles propose the same name within a minute
+            _check_replaced(connection, out, replace)
         os.replace(partial, out)
     except (OSError, duckdb.IOException, duckdb.TransactionException) as error:  # the last: a full disk at the commit
         raise ExportError(f"{out}: can't be written: {error}") from error

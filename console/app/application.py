@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -391,7 +392,8 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
     def open_trace(self, path: str) -> None:
         """End here and have the command that opened this console show a trace."""
         if self.is_web:
-            self.tell(f"A browser keeps to its console: `specdeck web --replay {path}` shows this trace in one.")
+            command = f"specdeck web --replay {shlex.quote(path)}"
+            self.tell(f"A browser keeps to its console: `{command}` shows this trace in one.")
             return
         self.exit(OpenTrace(Path(path)))
 

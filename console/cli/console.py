@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from console.cli.launcher import Launcher
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from console.app.main import Outcome, Serving
 
 SERVED_ELSEWHERE: Final = "the station ran under `specdeck serve`: whoever started that starts it again"
+
+REVIVE_SECONDS: Final = 10.0
+"""Between two looks whether the station lives while a trace is shown in the console's place."""
 
 
 def open_console(given: dict[str, Any]) -> int:
@@ -82,10 +87,30 @@ def _shown(intent: str, revive: Callable[[], str | None] | None, read_only: bool
         )
         if not isinstance(outcome, OpenTrace):
             return outcome
-        played = play(outcome.path, Opening(), back=True)
+        with watched_over(revive):
+            played = play(outcome.path, Opening(), back=True, read_only=read_only)
         if played.outcome not in (Outcome.BACK, Outcome.NOTHING):
             return played.outcome  # the terminal went away, or somebody ended this process
         returned = Return(str(played.path), played.why)
+
+
+@contextmanager
+def watched_over(revive: Callable[[], str | None] | None) -> Iterator[None]:
+    """A station that dies while no console looks at it is started again all the same."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while revive is not None and not done.wait(REVIVE_SECONDS):
+            with suppress(Exception):  # whatever it is: the console that comes back tries again, and says so
+                revive()
+
+    watcher = threading.Thread(target=watch, name="station-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()  # it may be starting one
 
 
 def stop_all() -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from console.app.frame.terminal import in_browser
 from console.app.main import Opening, OpenTrace, Outcome, Return, run_console
 from console.app.replay.moment import Moment
 from console.cli.console import require_terminal
@@ -41,13 +43,16 @@ def open_replay(trace: Path, speed: float | None, at: Moment | None, speedup_flo
     return OK
 
 
-def play(trace: Path, opening: Opening, speedup_floor: float | None = None, *, back: bool = False) -> Played:
+def play(
+    trace: Path, opening: Opening, speedup_floor: float | None = None, *, back: bool = False, read_only: bool = False
+) -> Played:
     """Show a trace, and in its place each that is opened from it, until one is left. One that can't be shown gives way
-    to the one that it was opened from. `back`: another console waits to be shown again."""
+    to the one that it was opened from. `back`: another console waits to be shown again. `read_only`: nothing is
+    exported either."""
     before: Path | None = None
     returned: Return | None = None
     while True:
-        played = _play_one(trace, opening, speedup_floor, back=back, returned=returned)
+        played = _play_one(trace, opening, speedup_floor, back=back, returned=returned, read_only=read_only)
         opening = Opening()
         if isinstance(played, OpenTrace):
             before, trace, returned = trace, played.path, None
@@ -59,13 +64,25 @@ def play(trace: Path, opening: Opening, speedup_floor: float | None = None, *, b
 
 
 def _play_one(
-    trace: Path, opening: Opening, speedup_floor: float | None, *, back: bool, returned: Return | None
+    trace: Path,
+    opening: Opening,
+    speedup_floor: float | None,
+    *,
+    back: bool,
+    returned: Return | None,
+    read_only: bool,
 ) -> Played | OpenTrace:
     settings = in_force()
-    with replay_child(trace, speedup_floor) as child, web_child("--replay", str(trace)) as serving:
+    with ExitStack() as stack:
+        try:
+            child = stack.enter_context(replay_child(trace, speedup_floor))
+        except OSError as error:  # a full disk, no more processes: the console that waits is shown again all the same
+            why = f"no replay can be started here: {error.strerror or error}"
+            return Played(Outcome.NOTHING, trace, why, CHECK_FAILED)
         outcome = run_console(
             child.sockets.feed,
             child.sockets.snapshots,
+            read_only=read_only or in_browser(),  # an export writes with the rights of whoever serves the browser
             on_disconnect=child.check,
             intent="replay",
             theme=settings.theme,
@@ -74,7 +91,7 @@ def _play_one(
             opening=opening,
             back=back,
             returned=returned,
-            serving=serving,
+            serving=stack.enter_context(web_child("--replay", str(trace))),
         )
         if isinstance(outcome, OpenTrace):
             return outcome

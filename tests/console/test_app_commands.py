@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from console.app.commands.log import CommandLog, LoggedFeed
 from console.app.commands.page import CommandLogPage
 from console.app.commands.rows import log_lines, log_rows
 from console.app.commands.words import command_of, command_of_entry
@@ -18,11 +19,12 @@ from console.app.drawing.line_view import LineView
 from console.app.drawing.spans import text_of, width_of
 from console.cli.root import root
 from console.feed.client import FeedError
-from console.feed.protocol import AlertAct, ExportParams, HistoryEntry, PolicyConfirm, PolicySet, PolicyUndo
+from console.feed.protocol import AlertAct, DemoStart, ExportParams, HistoryEntry, PolicyConfirm, PolicySet, PolicyUndo
 from console.feed.traces import RecordingBegin, RecordingEnd
 from engine.records import PolicyMode
 from tests.console import scenes
 from tests.console.driving import running, settled, text_on, until
+from tests.console.memory_feed import MemoryFeed
 
 ME = "ada@pts/3"
 NOW = scenes.NOW
@@ -142,6 +144,14 @@ def test_the_command_means_what_was_asked(params: PolicySet) -> None:
     ("method", "params", "command"),
     [
         ("policy_undo", PolicyUndo(version=7), "specdeck policy undo 7"),
+        (
+            "recording_begin",
+            RecordingBegin(path="/d/a b.jsonl", seconds=600.0),
+            "specdeck trace record --detach --for 600s '/d/a b.jsonl'",
+        ),
+        ("recording_begin", RecordingBegin(path="/d/a.jsonl", replace=True), None),
+        ("recording_end", RecordingEnd(id="1"), "specdeck trace end"),
+        ("recording_end", RecordingEnd(path="/d/b.jsonl"), "specdeck trace end --into /d/b.jsonl"),
         ("policy_confirm", PolicyConfirm(version=7), "specdeck policy confirm 7"),
         ("alert_act", AlertAct(id=3, act="snooze"), "specdeck alerts --snooze 3 --for 3600s"),
         ("export", ExportParams(path="/tmp/a b.csv"), "specdeck export '/tmp/a b.csv'"),
@@ -157,6 +167,18 @@ def test_the_command_means_what_was_asked(params: PolicySet) -> None:
 )
 def test_other_requests_have_theirs_where_there_is_one(method: Any, params: Any, command: str | None) -> None:
     assert command_of(method, params) == command
+
+
+async def test_a_recording_and_demo_traffic_are_in_the_log_like_all_that_is_done() -> None:
+    log = CommandLog(lambda: NOW)
+    feed = LoggedFeed(MemoryFeed(), log)
+    begin = RecordingBegin(path="/d/a.jsonl")
+    for method, params in (
+        ("recording_begin", begin), ("recording_end", RecordingEnd()), ("demo_start", DemoStart()), ("demo_stop", None),
+    ):  # fmt: skip
+        await feed.request(method, params, object)  # type: ignore[arg-type]
+    said = ["record into /d/a.jsonl", "end the recording", "demo traffic for 180 s", "demo stop"]
+    assert [(one.what, one.how) for one in log] == [(what, "done") for what in said]
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,12 @@ def test_a_path_begins_where_the_console_was_started_and_its_ending_is_the_form(
         ("night.csv", LAST, "holds everything"),
         ("folder", LAST, "holds everything"),
         ("none/night.csv", ALL, "there is no folder"),
+        (f"{'a' * 300}/night.csv", ALL, "there is no folder"),
         ("own.duckdb", ALL, "is in use"),
         ("there.csv", ALL, "no plain file"),
         ("link.csv", ALL, "no plain file"),
     ],
-    ids=["empty", "nul", "ending", "csv", "folder", "nowhere", "own", "dir", "link"],
+    ids=["empty", "nul", "ending", "csv", "folder", "nowhere", "unseen", "own", "dir", "link"],
 )
 def test_what_cannot_be_written_is_said_before_anything_is_asked(
     tmp_path: Path, text: str, wanted: Range, words: str

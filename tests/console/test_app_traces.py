@@ -233,6 +233,18 @@ async def test_a_station_that_can_not_tell_leaves_the_console_usable(error: Feed
 # Opening
 
 
+async def test_while_the_picture_is_held_it_says_why_no_list_comes() -> None:
+    async with running(scenes.live()) as (app, feed, pilot):
+        await pilot.press("p", "6")
+        await until(pilot, lambda: "The picture is held" in text_on(app))
+        await pilot.press("r")
+        assert isinstance(app.screen, TracesScreen)
+        assert not feed.actions("traces")
+        assert any("p lets it go on" in note.message for note in app._notifications)
+        await press(pilot, "p")
+        await until(pilot, lambda: "night-with-prompts" in text_on(app))
+
+
 async def test_enter_ends_the_console_with_the_trace_that_is_to_be_shown() -> None:
     async with running(scenes.live(), read_only=True) as (app, _, pilot):
         await press(pilot, "6", "down")
@@ -307,7 +319,9 @@ async def test_form_and_length_are_what_is_sent() -> None:
         ("run", "end it in"),
         ("/tmp/", "end it in"),
         ("/no/such/place/a.jsonl", "there is no folder"),
+        (f"/{'a' * 300}/a.jsonl", "there is no folder"),  # as a folder that may not be looked into: stat fails
     ],
+    ids=["empty", "ending", "folder", "nowhere", "unseen"],
 )
 async def test_a_name_that_can_not_be_meant_stays_with_its_complaint(typed: str, why: str) -> None:
     async with running(scenes.live()) as (app, feed, pilot):

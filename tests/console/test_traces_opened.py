@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from console.app.frame.terminal import WEB_DRIVER
 from console.app.main import Opening, OpenTrace, Outcome, Return
 from console.cli import console as console_command
 from console.cli import replay_console
@@ -29,6 +31,7 @@ class Consoles:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *left: Outcome | OpenTrace) -> None:
         self._left = iter(left)
         self.opened: list[tuple[Path | None, bool, Return | None]] = []
+        self.read_only: list[bool] = []
         self._trace: Path | None = None
         monkeypatch.setattr(replay_console, "replay_child", self._child)
         monkeypatch.setattr(replay_console, "run_console", self.run)
@@ -37,6 +40,7 @@ class Consoles:
 
     def run(self, feed: Path, snapshots: Path, **options: Any) -> Outcome | OpenTrace:
         self.opened.append((self._trace, options.get("back", False), options.get("returned")))
+        self.read_only.append(options.get("read_only", False))
         return next(self._left)
 
     @contextmanager
@@ -67,6 +71,49 @@ def test_from_a_replay_one_that_can_not_be_shown_leads_back_to_the_one_before(mo
     consoles = Consoles(monkeypatch, OpenTrace(B), Outcome.NOTHING, Outcome.DETACH)
     assert play(A, Opening()) == Played(Outcome.DETACH, A)
     assert consoles.opened[-1] == (A, False, Return(str(B), "/b.jsonl: no trace"))
+
+
+@pytest.mark.parametrize(("read_only", "browser"), [(True, False), (False, True), (False, False)])
+def test_who_may_only_look_writes_no_files_from_a_replay_either(
+    monkeypatch: pytest.MonkeyPatch, read_only: bool, browser: bool
+) -> None:
+    if browser:  # `specdeck web --replay`, which promises that nothing can be changed and may ask for no token
+        monkeypatch.setenv("TEXTUAL_DRIVER", WEB_DRIVER)
+    consoles = Consoles(monkeypatch, OpenTrace(A), Outcome.BACK, Outcome.DETACH)
+    assert console_command.show("attach", None, read_only=read_only) == OK
+    assert consoles.opened[1][0] == A
+    assert consoles.read_only[1] == (read_only or browser)
+
+
+def test_a_station_that_dies_while_a_trace_is_shown_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, again = threading.Event(), threading.Event()
+
+    def revive() -> str | None:
+        (again if asked.is_set() else asked).set()
+        raise OSError("not even that breaks off the watch")
+
+    def shown(*_: Any, **options: Any) -> Outcome:
+        assert again.wait(30)
+        return Outcome.BACK
+
+    Consoles(monkeypatch, OpenTrace(A), Outcome.DETACH)
+    monkeypatch.setattr(replay_console, "run_console", shown)
+    monkeypatch.setattr(console_command, "REVIVE_SECONDS", 0.01)
+    assert console_command.show("run", revive) == OK
+    assert "station-watch" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_where_no_replay_can_be_started_the_console_is_there_again_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(trace: Path, floor: float | None) -> Any:
+        raise OSError(28, "No space left on device")
+
+    consoles = Consoles(monkeypatch, OpenTrace(A), Outcome.DETACH)
+    monkeypatch.setattr(replay_console, "replay_child", full)
+    assert console_command.show("run", None) == OK
+    why = "no replay can be started here: No space left on device"
+    assert consoles.opened[-1] == (None, False, Return(str(A), why))
 
 
 @pytest.mark.parametrize(

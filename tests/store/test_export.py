@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from engine.records import ControlRecord, SequenceRecord, StepRecord
+from store import export as exports
 from store import schema
 from store.database import Store, StoreError
 from store.export import ExportError, export, kind_of
@@ -50,6 +51,22 @@ def test_a_copy_gives_the_same_report(store: Store, tmp_path: Path, name: str) -
     assert result.bytes > 0
     with open_source(tmp_path / name) as copy:
         assert report(copy.connection, source="x") == report(store.connection, source="x")
+
+
+def test_two_at_once_into_one_file_never_mix(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, plain = tmp_path / "night.jsonl", exports._WRITERS["jsonl"]
+
+    def half_way(cursor: duckdb.DuckDBPyConnection, path: Path, since: float | None) -> None:
+        monkeypatch.setitem(exports._WRITERS, "jsonl", plain)
+        path.write_text("half")
+        export(store.connection, out)
+        assert path.read_text() == "half"
+
+    monkeypatch.setitem(exports._WRITERS, "jsonl", half_way)
+    with pytest.raises(ExportError, match="exists; choose another name"):
+        export(store.connection, out)
+    assert len(list(read_records(out))) >= len(RECORDS) - 1
+    assert list(tmp_path.glob(".*partial*")) == []
 
 
 def test_a_copied_database_keeps_views_and_comments_for_any_client(exported: Path) -> None:

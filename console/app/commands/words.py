@@ -10,6 +10,7 @@ import msgspec
 from console.app.policy.words import cap_words, fallback_words, lane_words, mode_words
 from console.feed.protocol import (
     AlertAct,
+    DemoStart,
     ExportParams,
     HistoryEntry,
     Method,
@@ -43,9 +44,11 @@ def asked_words(method: Method, params: msgspec.Struct | None) -> str:
     if isinstance(params, ExportParams):
         return f"export to {params.path}"
     if isinstance(params, RecordingBegin):
-        return f"record to {params.path}"
+        return f"record into {params.path}"
     if isinstance(params, RecordingEnd):
-        return "end the recording" if params.path is None else f"end the recording, written to {params.path}"
+        return "end the recording" if params.path is None else f"end the recording, into {params.path}"
+    if isinstance(params, DemoStart):
+        return f"demo traffic for {params.seconds:.0f} s"
     return method.replace("_", " ")
 
 
@@ -72,13 +75,13 @@ def command_of(method: Method, params: msgspec.Struct | None) -> str | None:
         return _command("alerts", f"--{params.act}", str(params.id), *span)
     if isinstance(params, RehearsalStart):
         return _command("rehearse", params.plan)
-    if isinstance(params, RecordingBegin):
-        span = [] if params.seconds is None else ["--for", f"{params.seconds:.0f}s"]
-        return _command("trace", "record", params.path, "--detach", *span)
-    if isinstance(params, RecordingEnd):
-        return _command("trace", "end", *([] if params.path is None else ["--into", params.path]))
     if isinstance(params, ExportParams) and params.since is None:
         return _command("export", *(["--kind", params.kind] if params.kind is not None else []), params.path)
+    if isinstance(params, RecordingBegin) and not params.replace:
+        span = ["--for", f"{params.seconds:.0f}s"] if params.seconds is not None else []
+        return _command("trace", "record", "--detach", *span, params.path)
+    if isinstance(params, RecordingEnd) and not params.replace:
+        return _command("trace", "end", *(["--into", params.path] if params.path is not None else []))
     return None
 
 

@@ -51,7 +51,7 @@ def proposed(folder: Path, now: float) -> Path:
     """A name that is free in `folder`, with the time in it."""
     stem = f"specdeck-{time.strftime('%Y%m%d-%H%M', time.localtime(now))}"
     names = (f"{stem}{f'-{number}' if number else ''}.jsonl.zst" for number in range(100))
-    return folder / next((name for name in names if not (folder / name).exists()), f"{stem}.jsonl.zst")
+    return folder / next((name for name in names if not os.path.lexists(folder / name)), f"{stem}.jsonl.zst")
 
 
 def ending_of(name: str) -> str:
@@ -91,7 +91,7 @@ def choose(text: str, folder: Path, wanted: Range, now: float, taken: Collection
     if wanted.seconds is not None and ending in WHOLE_ONLY:
         what = "a table (.csv)" if ending else "a folder"
         raise ChoiceError(f"{what} holds everything: choose “{RANGES[0].name}”, or a trace or store for {wanted.name}")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):  # pathlib's raises below a folder that may not be looked into
         raise ChoiceError(f"there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise ChoiceError(f"nothing can be written into {path.parent}: choose another folder")

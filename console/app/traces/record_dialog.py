@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
@@ -143,16 +144,16 @@ class RecordDialog(ModalScreen[Wanted | None]):
         path = resolved(self.name_field.value, self._folder, self._here)
         if (fault := name_fault(str(path))) is not None:
             raise ValueError(fault)
-        if path.is_dir():
+        if os.path.isdir(path):  # pathlib's raises below a folder that may not be looked into
             raise ValueError(f"{path} is a folder: name a file in it")
-        if path.parent != Path(self._folder) and not path.parent.is_dir():
+        if path.parent != Path(self._folder) and not os.path.isdir(path.parent):
             raise ValueError(f"there is no folder {path.parent}")
-        return Wanted(str(path), read_length(self.length_field.value), path.exists())
+        return Wanted(str(path), read_length(self.length_field.value), os.path.exists(path))
 
     def _say(self) -> None:
         try:
             wanted = self._wanted()
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             self._show_said(f"■ {error}", "critical")
         else:
             there = "is there already: asks before it is replaced · " if wanted.there else ""

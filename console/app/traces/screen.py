@@ -32,6 +32,7 @@ HOW_TO_RECORD: Final = "r records what happens from now on; it comes here when i
 HOW_TO_OPEN: Final = (
     "`specdeck replay FILE` opens a trace that lies elsewhere, `specdeck export OUT` writes all there is."
 )
+HELD: Final = "The picture is held, and nothing is asked meanwhile: p lets it go on."
 OLDER: Final = (
     "This station is older than the console and does not tell which traces there are. `specdeck trace info FILE` and "
     "`specdeck replay FILE` look into one."
@@ -132,6 +133,8 @@ class TracesScreen(DeckScreen):
         if self._error is not None:
             older = self._error.code == "unknown_method"
             return [OLDER if older else f"The traces can't be listed: {clean(self._error.message)}"]
+        if self._found is None and picture.paused_since is not None:
+            return [HELD]
         if self._found is None:
             return [
                 "Looking for traces…" if picture.link.state == "connected" else "The station tells which there are."
@@ -203,8 +206,14 @@ class TracesScreen(DeckScreen):
         if self._found is not None:
             TracesDesk(self.deck).record(self._found)
         else:
-            reason = OLDER if self._error is not None and self._error.code == "unknown_method" else ""
-            self.deck.tell(reason or "The station has not said yet where its traces lie; again in a moment.")
+            self.deck.tell(self._why_none_yet())
+
+    def _why_none_yet(self) -> str:
+        if self._error is not None and self._error.code == "unknown_method":
+            return OLDER
+        if self.deck.picture.paused_since is not None:
+            return HELD
+        return "The station has not said yet where its traces lie; again in a moment."
 
     @guarded
     def action_end_recording(self) -> None:
