@@ -15,7 +15,7 @@ _MOMENTS: Final = ("version", "configuration", "control", "shift")
 _AGAINST: Final = {
     "baseline": "its 7-day baseline",
     "pinned": "its pinned reference",
-    "change": "its level before the engine changed",
+    "change": "its level before the engine changed,",
 }
 
 

@@ -21,10 +21,10 @@ from console.app.frame.change import Change, change_lines
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import Outcome
 from console.app.picture import Picture
-from console.app.policy.schedule_text import to_line
 from console.app.policy.words import mode_words, same_mode
 from engine.records import PolicyMode
 from engine.schedule import DraftSchedule, parse_schedule
+from engine.schedule_file import to_line
 
 
 class ModeDialog(ModalScreen[PolicyMode | None]):

@@ -12,10 +12,9 @@ from console.app.drawing import numbers
 from console.app.frame.change import Change
 from console.app.map.words import age_words
 from console.app.policy.range_table import range_lines
-from console.app.policy.schedule_text import to_line
 from console.feed.messages import MapSummary, Snapshot
 from console.feed.protocol import HistoryEntry
-from engine.policy import PolicyState, WorkloadPolicy
+from engine.policy import PolicyState, WorkloadPolicy, readable
 from engine.records import Lane, PolicyMode
 from engine.schedule import parse_schedule
 
@@ -28,10 +27,7 @@ HOLDS: Final = "It holds from the next step on, for the {running} running sequen
 
 def mode_words(mode: PolicyMode | None) -> str:
     """A mode with its schedule: `static:4`, `schedule 1-4: 4, 5-32: 1`, `advise within 1-4: 4, 5-32: 1`."""
-    word = numbers.mode(mode)
-    if mode is None or mode.schedule is None or mode.mode in ("off", "static"):
-        return word
-    return f"{word}{' within' if mode.mode == 'adaptive' else ''} {to_line(parse_schedule(mode.schedule))}"
+    return numbers.ABSENT if mode is None else readable(mode)
 
 
 def same_mode(one: PolicyMode | None, other: PolicyMode | None) -> bool:
