@@ -45,7 +45,9 @@ def page_lines(balance: Balance, width: int) -> list[Line]:
         lines += [*saved_table(balance, width), EMPTY, *_payments(balance, width)]
     out = list(_left_out(balance))
     if out:
-        counts = f"  {share(balance.covered)} of the time counts" if balance.covered is not None else ""
+        counts = (
+            f"  {share(balance.covered)} of the workloads' decoding time counts" if balance.covered is not None else ""
+        )
         lines += [EMPTY, (("Left out", "bright"), (counts, "dim")), *out]
     for note in balance.notes:
         lines += _text(clean(note), width)
