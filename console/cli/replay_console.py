@@ -62,7 +62,7 @@ def _play_one(
     trace: Path, opening: Opening, speedup_floor: float | None, *, back: bool, returned: Return | None
 ) -> Played | OpenTrace:
     settings = in_force()
-    with replay_child(trace, speedup_floor) as child, web_child("--replay", str(trace)) as serving:
+    with replay_child(trace, speedup_floor) as child, web_child("--replay", str(trace.absolute())) as serving:
         outcome = run_console(
             child.sockets.feed,
             child.sockets.snapshots,

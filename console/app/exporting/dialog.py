@@ -82,9 +82,9 @@ class ExportDialog(ModalScreen[Choice | None]):
             self._show(f"■ {error}", "critical")
         else:
             told = f"{choice.range.name} → {choice.path} ({form_of(choice.path.name)})"
-            self._show(
-                f"{told}. It is there already: enter asks before it is replaced." if choice.replaces else told, "text"
-            )
+            # First, since the end of a long path may not fit.
+            there = "It is there already: enter asks before it is replaced. " if choice.replaces else ""
+            self._show(f"{there}{told[0].upper()}{told[1:]}", "text")
 
     @on(PickList.Left)
     def _past_the_list(self, event: PickList.Left) -> None:
