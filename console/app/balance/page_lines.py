@@ -62,7 +62,7 @@ def _head(balance: Balance) -> list[Line]:
     if window is None:
         return [(("no step in this window", "dim"),)]
     when = f"{numbers.day(window.start)} {numbers.clock(window.start)} to {numbers.clock(window.end)}"
-    facts = f"{numbers.duration(window.end - window.start)}, {when} · {balance.steps:,} steps"
+    facts = f"{numbers.duration(window.end - window.start)}, {when} · {numbers.many(balance.steps, 'step')}"
     return [((facts, "text"), (f" · {spent(balance.engine_seconds)} of engine time", "text"))]
 
 
@@ -111,7 +111,7 @@ def _left_out(balance: Balance) -> Iterator[Line]:
             yield ((f"  {spent(seconds)} ", "text"), (why, "dim"))
     if balance.gaps:
         yield (
-            (f"  {balance.gaps:,} gaps, {balance.frames_lost:,} frames lost", "text"),
+            (f"  {numbers.many(balance.gaps, 'gap')}, {numbers.many(balance.frames_lost, 'frame')} lost", "text"),
             (": nothing is known of them", "dim"),
         )
 
