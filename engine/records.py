@@ -157,6 +157,8 @@ class ControlRecord(msgspec.Struct, frozen=True, tag="control", tag_field="type"
     """The figures that it was decided by, named as they are where they come from."""
 
 
+BEGIN_ACTION: Final = "begin"
+"""Action of the control that says with what mode a station began."""
 CUT_ACTION: Final = "trace_cut"
 """Action of the control with which a trace begins whose steps lack rows; `why` says what can't be told from it."""
 

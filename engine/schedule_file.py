@@ -74,6 +74,11 @@ def to_json(schedule: DraftSchedule) -> str:
     return msgspec.json.encode(schedule).decode()
 
 
+def to_line(schedule: DraftSchedule) -> str:
+    """As operators read it: `1-4: 4, 5-12: 1, 13-32: 0`."""
+    return ", ".join(f"{_sizes(entry.first, entry.last)}: {entry.k}" for entry in schedule)
+
+
 def to_toml(schedule: DraftSchedule) -> str:
     """The form that `_from_toml` reads, with a line that says what it is."""
     lines = [f"{_sizes(entry.first, entry.last)} = {entry.k}" for entry in schedule]

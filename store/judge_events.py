@@ -10,6 +10,7 @@ import duckdb
 import msgspec
 
 from engine.records import RECORD_TEXT_ACTION, EngineRecord
+from store.control_words import changed, mode_words
 from store.executed import judge as executed_policies
 from store.judge.inputs import (
     ClockStep,
@@ -88,8 +89,7 @@ def _controls(connection: duckdb.DuckDBPyConnection, start: float, stop: float) 
             ORDER BY ts""",
         [start, stop, MAP, RECORD_TEXT_ACTION],
     ).fetchall():
-        text = f"{_short(before)} → {_short(after)}" if before or after else ""
-        yield Happened(ts, ControlDone(ts, actor, action, workload, text))
+        yield Happened(ts, ControlDone(ts, actor, action, workload, changed(action, workload, before, after)))
 
 
 def _gaps(connection: duckdb.DuckDBPyConnection, start: float, stop: float) -> Iterator[Happened]:
@@ -135,9 +135,8 @@ def _mismatches(connection: duckdb.DuckDBPyConnection, start: float, stop: float
     for one in found:
         if one.ended is not None and one.ended < start:
             continue
-        event = PolicyMismatch(
-            one.engine, one.started, None, _json(one.configured), _json(one.resolved), one.executed, one.reason
-        )
+        asked, resolved = mode_words(one.configured), mode_words(one.resolved)
+        event = PolicyMismatch(one.engine, one.started, None, asked, resolved, one.executed, one.reason)
         yield Happened(max(one.started, start), event)
         if one.ended is None:
             lasting.add(one.engine)
@@ -151,11 +150,3 @@ def _mismatches(connection: duckdb.DuckDBPyConnection, start: float, stop: float
         if engine not in lasting:
             ended = max((one.ended for one in found if one.engine == engine and one.ended is not None), default=first)
             yield Happened(max(ended, start), PolicyKept(engine, ended))
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _short(text: str | None) -> str:
-    return "nothing" if text is None else text[:80]

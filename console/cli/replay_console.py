@@ -91,7 +91,7 @@ def _play_one(
             opening=opening,
             back=back,
             returned=returned,
-            serving=stack.enter_context(web_child("--replay", str(trace))),
+            serving=stack.enter_context(web_child("--replay", str(trace.absolute()))),
         )
         if isinstance(outcome, OpenTrace):
             return outcome

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-BEGIN: Final = "begin"
-"""Action of the record that says with what mode a station began."""
 REHEARSAL: Final = "rehearsal_start"
 UNDO: Final = "undo"
 REVERT: Final = "revert"

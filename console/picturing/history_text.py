@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from console.picturing.action_names import BEGIN, REVERT, UNDO
+from console.picturing.action_names import REVERT, UNDO
 from console.picturing.policy_fields import fields
 from console.picturing.policy_words import shown
-from engine.policy import describe
-from engine.records import RECORD_TEXT_ACTION, ControlRecord, PolicyMode
+from engine.policy import readable
+from engine.records import BEGIN_ACTION, RECORD_TEXT_ACTION, ControlRecord, PolicyMode
 from store.certificates import DRILL
 from store.control_history import SCORE
 from store.operating_map.keeping import MAP
@@ -51,8 +51,8 @@ def _what(record: ControlRecord, score: ControlRecord | None, now: float) -> str
     numbers = record.numbers or {}
     if record.action == SCORE or "predicted" in numbers:
         return f"{record.why or f'{record.workload} {record.action}'}{_seen(score or record)}"
-    if record.action == BEGIN:
-        return f"began with {describe(msgspec.convert(record.after, PolicyMode))}"
+    if record.action == BEGIN_ACTION:
+        return f"began with {readable(msgspec.convert(record.after, PolicyMode))}"
     if record.action == "confirm":
         return "confirmed what waited for it"
     by = numbers.get("confirm_by")

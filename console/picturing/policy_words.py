@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from engine.policy import PolicyState, WorkloadPolicy, describe, policy_diff
+from engine.policy import PolicyState, WorkloadPolicy, policy_diff, readable
 from engine.records import PolicyMode
 
 _NAMES: Final = {"policy": "mode", "cap": "cap", "fallback": "fallback"}
@@ -15,7 +15,7 @@ _PLAIN: Final = WorkloadPolicy()
 def shown(value: Any) -> str:
     """A field's value."""
     if isinstance(value, PolicyMode):
-        return describe(value)
+        return readable(value)
     if isinstance(value, bool):
         return "on" if value else "off"
     return "none" if value is None else str(value)

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 import zmq.asyncio
 
-from console.picturing.action_names import BEGIN
 from console.statefile import state_path
 from console.station import demo_acts
 from console.station.calibration import Calibration
@@ -37,7 +36,7 @@ from console.station.step_tail import StepTail
 from console.station.telemetry import TelemetryReceiver
 from console.station.text_recording import TextRecording
 from engine.policy import PolicyState
-from engine.records import ControlRecord, EngineRecord, PolicyMode
+from engine.records import BEGIN_ACTION, ControlRecord, EngineRecord, PolicyMode
 from engine.sockets import Sockets
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -201,4 +200,4 @@ class Control:
 def _beginning(state: PolicyState) -> ControlRecord:
     """With what mode the engine of ours is served from now on: its launch says nothing of it."""
     mode = msgspec.to_builtins(state.policy)
-    return ControlRecord(ts=time.time(), actor="station", action=BEGIN, after=mode, policy=state.version)
+    return ControlRecord(ts=time.time(), actor="station", action=BEGIN_ACTION, after=mode, policy=state.version)

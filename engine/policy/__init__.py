@@ -18,7 +18,7 @@ from engine.policy.state import (
     validate_probe,
 )
 from engine.policy.wire import POLICY_WIRE_VERSION, decode_policy, encode_policy
-from engine.policy.words import describe, parse_mode
+from engine.policy.words import describe, parse_mode, readable
 
 __all__ = [
     "POLICY_WIRE_VERSION",
@@ -38,6 +38,7 @@ __all__ = [
     "encode_policy",
     "parse_mode",
     "policy_diff",
+    "readable",
     "resolved_mode",
     "standing",
     "validate",

@@ -8,7 +8,7 @@ from typing import Final
 from engine.policy.state import PolicyError
 from engine.records import PolicyMode
 from engine.schedule import ScheduleError, parse_schedule
-from engine.schedule_file import read_schedule, to_json
+from engine.schedule_file import read_schedule, to_json, to_line
 
 FORMS: Final = "off, static:K, schedule:SCHEDULE, adaptive or advise (both may name a schedule: adaptive:SCHEDULE)"
 
@@ -17,12 +17,20 @@ _K: Final = re.compile(r"\s*[0-9]{1,9}", re.ASCII)
 
 def describe(mode: PolicyMode) -> str:
     """The words that `parse_mode` reads as this mode, its `reason` left out: `schedule:[[1,4,4],[5,32,1]]`."""
-    word = "advise" if mode.mode == "adaptive" and mode.act is False else mode.mode
+    word = _word(mode)
     if mode.mode == "static":
         return f"{word}:{mode.k}"
     if mode.mode == "off" or mode.schedule is None:
         return word
     return f"{word}:{to_json(parse_schedule(mode.schedule))}"
+
+
+def readable(mode: PolicyMode) -> str:
+    """A mode in a sentence: `static:4`, `schedule 1-4: 4, 5-32: 1`, `advise within 1-4: 4, 5-32: 1`."""
+    if mode.schedule is None or mode.mode in ("off", "static"):
+        return describe(mode)
+    within = " within" if mode.mode == "adaptive" else ""
+    return f"{_word(mode)}{within} {to_line(parse_schedule(mode.schedule))}"
 
 
 def parse_mode(text: str) -> PolicyMode:
@@ -43,6 +51,10 @@ def parse_mode(text: str) -> PolicyMode:
         schedule = _schedule(value) if value else None
         return PolicyMode(mode="adaptive", schedule=schedule, act=word == "adaptive")
     raise PolicyError(f"{text[:80]!r} is no policy: {FORMS}")
+
+
+def _word(mode: PolicyMode) -> str:
+    return "advise" if mode.mode == "adaptive" and mode.act is False else mode.mode
 
 
 def _whole(text: str, value: str) -> int:

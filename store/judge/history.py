@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from engine.records import BEGIN_ACTION
 from store.judge.alerts import Cause
 from store.judge.inputs import ControlDone, EngineStarted
 
@@ -87,6 +88,8 @@ def _configuration_change(before: str, after: str) -> str:
 
 
 def _told(control: ControlDone) -> str:
+    if control.action == BEGIN_ACTION:
+        return f"{control.actor}: began with {control.text}"
     where = "" if control.workload is None else f" for {control.workload}"
     what = f": {control.text}" if control.text else ""
     return f"{control.actor}: {control.action}{where}{what}"

@@ -15,7 +15,7 @@ _MOMENTS: Final = ("version", "configuration", "control", "shift")
 _AGAINST: Final = {
     "baseline": "its 7-day baseline",
     "pinned": "its pinned reference",
-    "change": "its level before the engine changed",
+    "change": "its level before the engine changed,",
 }
 
 
@@ -98,11 +98,16 @@ def _mismatch(alert: Alert) -> str:
 
 def _lost(alert: Alert) -> str:
     frames = alert.evidence.get("frames_lost") or 0
+    if frames == 1:
+        return "one frame of telemetry was lost"
     return f"{frames} frames of telemetry were lost" if frames else "telemetry was not received"
 
 
 def _quarantine(alert: Alert) -> str:
-    return f"{alert.evidence.get('rows')} impossible rows were set apart and count nowhere"
+    rows = alert.evidence.get("rows")
+    if rows == 1:
+        return "one impossible row was set apart and counts nowhere"
+    return f"{rows} impossible rows were set apart and count nowhere"
 
 
 def _clock_step(alert: Alert) -> str:

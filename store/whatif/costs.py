@@ -105,7 +105,7 @@ class Costs:
             worst = load_of(max(unknown, key=unknown.__getitem__))
             return (
                 f"how long steps at K {worst.k} with about {worst.batch} decoding take is not known: the record has "
-                f"fewer than {ENOUGH_STEPS} steady ones, or of a smaller and a larger K"
+                f"neither {ENOUGH_STEPS} steady ones nor enough at both a smaller and a larger K"
             )
         if self._fixed_k and not self._model.trimmed_steps:
             return (

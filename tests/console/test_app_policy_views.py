@@ -16,7 +16,7 @@ from console.app.picture import Link, Picture
 from console.app.policy.facts import policy_lines
 from console.app.policy.history_rows import history_row
 from console.app.policy.schedule_strip import stretches, strip_lines
-from console.app.policy.schedule_text import parse_line, to_line
+from console.app.policy.schedule_text import parse_line
 from console.app.policy.words import entry_words, mode_words, same_mode
 from console.app.policy.workload_rows import workload_row, workload_state
 from console.feed.messages import CalibrationView
@@ -24,7 +24,7 @@ from console.feed.protocol import HistoryEntry
 from engine.policy import base_k
 from engine.records import PolicyMode
 from engine.schedule import DraftSchedule, Range, ScheduleError
-from engine.schedule_file import to_json
+from engine.schedule_file import to_json, to_line
 from tests.console import scenes
 
 GAPS = PolicyMode(mode="schedule", schedule=[(1, 1, 2), (3, 4, 2), (5, 5, 0), (6, 9, 1)])

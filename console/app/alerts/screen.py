@@ -43,7 +43,7 @@ NOTHING: Final = (
     "No alert in the last 7 days. One comes here when acceptance drops below a bucket's baseline, when speculation "
     "costs more than it brings, or when something is down."
 )
-NOTHING_HERE: Final = "No alert up to this moment of the record. n goes to the next one."
+NOTHING_HERE: Final = "No alert up to this moment of the record. n goes to the next one, if there is one."
 
 
 Actions = list[Action]

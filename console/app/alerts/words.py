@@ -11,7 +11,7 @@ from store.judge.reports import AlertReport
 
 _REMEDIES: Final = {
     "drift": "enter shows the bucket. A says that this level is right from now on; a lower K (-) wastes fewer drafts.",
-    "shift": "enter shows the bucket. u on the Policy screen takes a change of ours back; A accepts the new level.",
+    "shift": "enter shows the bucket. u on the Policy screen takes back a change made here; A accepts the new level.",
     "speedup_floor": "- lowers K for all, f falls back to K 0; adaptive does both by itself, workload by workload.",
     "failing_workload": "l on the Live screen moves the workload to the vanilla lane: it and its neighbours gain.",
     "policy_mismatch": "3 shows configured, resolved and executed side by side, and the reason where there is one.",

@@ -45,7 +45,9 @@ def page_lines(balance: Balance, width: int) -> list[Line]:
         lines += [*saved_table(balance, width), EMPTY, *_payments(balance, width)]
     out = list(_left_out(balance))
     if out:
-        counts = f"  {share(balance.covered)} of the time counts" if balance.covered is not None else ""
+        counts = (
+            f"  {share(balance.covered)} of the workloads' decoding time counts" if balance.covered is not None else ""
+        )
         lines += [EMPTY, (("Left out", "bright"), (counts, "dim")), *out]
     for note in balance.notes:
         lines += _text(clean(note), width)
@@ -60,7 +62,7 @@ def _head(balance: Balance) -> list[Line]:
     if window is None:
         return [(("no step in this window", "dim"),)]
     when = f"{numbers.day(window.start)} {numbers.clock(window.start)} to {numbers.clock(window.end)}"
-    facts = f"{numbers.duration(window.end - window.start)}, {when} · {balance.steps:,} steps"
+    facts = f"{numbers.duration(window.end - window.start)}, {when} · {numbers.many(balance.steps, 'step')}"
     return [((facts, "text"), (f" · {spent(balance.engine_seconds)} of engine time", "text"))]
 
 
@@ -109,7 +111,7 @@ def _left_out(balance: Balance) -> Iterator[Line]:
             yield ((f"  {spent(seconds)} ", "text"), (why, "dim"))
     if balance.gaps:
         yield (
-            (f"  {balance.gaps:,} gaps, {balance.frames_lost:,} frames lost", "text"),
+            (f"  {numbers.many(balance.gaps, 'gap')}, {numbers.many(balance.frames_lost, 'frame')} lost", "text"),
             (": nothing is known of them", "dim"),
         )
 

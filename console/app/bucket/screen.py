@@ -17,6 +17,7 @@ from console.app.bucket.reader import BucketReader
 from console.app.bucket.readout import moment_text, readout_text
 from console.app.bucket.side import side
 from console.app.bucket.timeline import timeline
+from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.spans import Line, clean, wrap
@@ -130,10 +131,11 @@ class BucketScreen(DeckScreen):
 
     def _sample(self, facts: BucketFacts) -> str:
         """What the figures by position are made from."""
-        if facts.bucket is None or facts.bucket.figures.sequences is None:
+        figures = facts.bucket.figures if facts.bucket is not None else None
+        if facts.bucket is None or figures is None or figures.sequences is None:
             return ""
-        figures = facts.bucket.figures
-        return f"n {figures.sequences:,} sequences in {facts.bucket.window_label}{' · few' if figures.few else ''}"
+        n = numbers.many(figures.sequences, "sequence")
+        return f"n {n} in {facts.bucket.window_label}{' · few' if figures.few else ''}"
 
     def _facts(self, picture: Picture) -> BucketFacts | None:
         key = self.key

@@ -51,6 +51,11 @@ def count(value: int | None) -> str:
     return f"{value / 1e9:.1f}G"
 
 
+def many(value: int, noun: str) -> str:
+    """`1 row`, `9,120 rows`: in sentences, where there is room."""
+    return f"{value:,} {noun}{'s' * (value != 1)}"
+
+
 def size(value: int) -> str:
     """Bytes, as `34 MB`."""
     amount = float(value)

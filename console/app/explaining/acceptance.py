@@ -110,7 +110,7 @@ def few(figures: Figures) -> list[Block]:
 
 
 def sample_words(figures: Figures) -> str:
-    sequences = "sequences not known" if figures.sequences is None else f"{figures.sequences:,} sequences"
+    sequences = "sequences not known" if figures.sequences is None else numbers.many(figures.sequences, "sequence")
     rows = "" if figures.decode_rows is None else f" of {figures.decode_rows:,} decode rows"
     return f"{sequences}, {figures.steps:,} draft steps{rows}"
 

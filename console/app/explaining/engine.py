@@ -38,7 +38,7 @@ def _engine(engine: EngineView, record: Record) -> Section:
         Text("What the engine said of itself when it started; its state by its process and by what is heard of it."),
         Fact("state", engine.detail or engine.state),
         Fact("started", "not known" if engine.started is None else f"{numbers.day(engine.started)} "
-             f"{numbers.clock(engine.started)}, {engine.restarts} restarts since the station began"),
+             f"{numbers.clock(engine.started)}, {numbers.many(engine.restarts, 'restart')} since the station began"),
         Fact("last frame", _heard(engine)),
         Fact("target", engine.target or numbers.ABSENT),
         Fact("drafter", f"{engine.drafter or numbers.ABSENT} (method {engine.method or numbers.ABSENT})"),

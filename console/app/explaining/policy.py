@@ -51,7 +51,7 @@ def workload_section(view: WorkloadView, snapshot: Snapshot, record: Record) -> 
     blocks: list[Block] = [
         Fact("lane", view.lane),
         Fact("K", f"{view.k}, set by the controller" if view.k is not None else "no K of its own: the mode's"),
-        Fact("running", f"{view.running:,} sequences"),
+        Fact("running", numbers.many(view.running, "sequence")),
         *([Fact("fallback", _fallback(view, record), "fallback")] if view.fallback else []),
         *([Fact("why", view.why)] if view.why else []),
         *([Fact("would do", view.advice, "accent")] if view.advice else []),

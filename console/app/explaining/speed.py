@@ -61,7 +61,7 @@ def marginal(workload: str | None, gain: MarginalGain | None, why: str, record: 
     if gain is None:
         blocks.append(Fact("absent", why, "warn"))
     else:
-        blocks.append(Fact("at", f"K {gain.k}, {numbers.clock(gain.ts)}, {gain.sequences:,} sequences"))
+        blocks.append(Fact("at", f"K {gain.k}, {numbers.clock(gain.ts)}, {numbers.many(gain.sequences, 'sequence')}"))
         blocks.append(Fact("interval", ratio_words(gain.low, gain.high)))
     if workload is not None:
         note = "The numbers are kept for decisions only: the last ones about this workload."

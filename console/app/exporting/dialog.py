@@ -45,7 +45,8 @@ class ExportDialog(ModalScreen[Choice | None]):
             yield LineView(id="export-said")
 
     def on_mount(self) -> None:
-        self.query_one(Panel).caption("Export", "tab what range · enter export · esc cancel")
+        keys = "tab what range · " if len(self._ranges) > 1 else ""
+        self.query_one(Panel).caption("Export", f"{keys}enter export · esc cancel")
         what = f"The ending says the form: {' '.join(FORMS)}, or none for a folder of Parquet files."
         view = self.query_one("#export-what", LineView)
         view.show(lambda width, height: [*(((part, "dim"),) for part in wrap(what, width)), EMPTY])
@@ -80,8 +81,10 @@ class ExportDialog(ModalScreen[Choice | None]):
         except ChoiceError as error:
             self._show(f"■ {error}", "critical")
         else:
-            told = f"→ {choice.path}: {form_of(choice.path.name)}, {choice.range.name}"
-            self._show(f"{told}. It is there already: asks before it is replaced." if choice.replaces else told, "text")
+            told = f"{choice.range.name} → {choice.path} ({form_of(choice.path.name)})"
+            # First, since the end of a long path may not fit.
+            there = "It is there already: enter asks before it is replaced. " if choice.replaces else ""
+            self._show(f"{there}{told[0].upper()}{told[1:]}", "text")
 
     @on(PickList.Left)
     def _past_the_list(self, event: PickList.Left) -> None:

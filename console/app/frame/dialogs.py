@@ -21,10 +21,10 @@ from console.app.frame.change import Change, change_lines
 from console.app.frame.guard import guarded
 from console.app.frame.outcome import Outcome
 from console.app.picture import Picture
-from console.app.policy.schedule_text import to_line
 from console.app.policy.words import mode_words, same_mode
 from engine.records import PolicyMode
 from engine.schedule import DraftSchedule, parse_schedule
+from engine.schedule_file import to_line
 
 
 class ModeDialog(ModalScreen[PolicyMode | None]):
@@ -149,7 +149,7 @@ def leave_lines(picture: Picture, width: int) -> list[Line]:
     where = f" on {clean(picture.base_url)}" if picture.base_url else ""
     running = sum((engine.running or 0) + (engine.waiting or 0) for engine in picture.engines)
     not_ours = [clean(engine.engine) for engine in picture.engines if not engine.owned]
-    cut = f" {running} requests under way are cut off." if running else ""
+    cut = f" {numbers.many(running, 'request')} under way {'is' if running == 1 else 'are'} cut off." if running else ""
     keeps = f" Engine {', '.join(not_ours)} was not started by specdeck and stays." if not_ours else ""
     recording = picture.snapshot.recording if picture.snapshot is not None else None
     on = recording is not None and recording.state != "written"

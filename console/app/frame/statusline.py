@@ -122,7 +122,10 @@ def _key(action: Action, picture: Picture, keymap: Mapping[str, str], current: s
 def _identity(engine: EngineView | None) -> Line:
     if engine is None or not engine.target:
         return EMPTY
-    return (*_models(engine), (f" · vllm {short_version(engine.vllm)} {engine.device}".rstrip(), "dim"))
+    return (
+        *_models(engine),
+        (" ".join([" · vllm", *filter(None, (short_version(engine.vllm), engine.device))]), "dim"),
+    )
 
 
 def _models(engine: EngineView | None) -> Line:

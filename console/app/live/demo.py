@@ -96,7 +96,7 @@ def demo_lines(view: DemoTrafficView, width: int) -> list[Line]:
         what = "waits for the engine and its calibration"
     else:
         left = "" if view.seconds_left is None else f", {numbers.countdown(view.seconds_left)} left"
-        what = f"{view.sent} requests sent, {view.done} answered{left}"
+        what = f"{numbers.many(view.sent, 'request')} sent, {view.done} answered{left}"
     lines: list[Line] = [(("  ◐ ", "accent"), (f"demo traffic: {what}  ", "text"), ("d", "key"), (" ends it", "dim"))]
     lines += [((f"    {part}", "warn"),) for part in wrap(clean(view.note), width - 4)]
     return lines

@@ -171,7 +171,8 @@ class LiveScreen(DeckScreen):
         chosen = windows.pop() if len(windows) == 1 else "by sample size"
         count = f"{shown} of {len(snapshot.buckets)}" if self._order.needle else f"{shown}"
         words = self.table_window.words(self.deck.picture, chosen)
-        title = f"{count} buckets · {words} · order: {SORT_NAMES[self._order.sorted_by]}"
+        noun = "bucket" if len(snapshot.buckets) == 1 else "buckets"
+        title = f"{count} {noun} · {words} · order: {SORT_NAMES[self._order.sorted_by]}"
         self.query_one("#buckets", Panel).caption(title, self._pooled(snapshot))
 
     def _pooled(self, snapshot: Snapshot) -> str:

@@ -16,7 +16,6 @@ from console.app.frame.change import Change
 from console.app.policy import words
 from console.app.policy.history_rows import entry_key, newest_undoable, of_one_change
 from console.app.policy.schedule_strip import stretches
-from console.app.policy.schedule_text import to_line
 from console.app.policy.words import CONFIRM_SECONDS, same_mode, state_of
 from console.feed.client import FeedError
 from console.feed.messages import Snapshot
@@ -33,6 +32,7 @@ from console.feed.protocol import (
 from engine.policy import PolicyState, WorkloadPolicy
 from engine.records import Lane, PolicyMode
 from engine.schedule import DraftSchedule, Range, parse_schedule
+from engine.schedule_file import to_line
 
 if TYPE_CHECKING:
     from console.app.application import SpecdeckApp

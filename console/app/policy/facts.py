@@ -83,14 +83,18 @@ def _lane(gateway: GatewayView | None, width: int) -> Line:
         return (("there is no gateway: requests go to the engine directly", "dim"),)
     if not gateway.vanilla_engine:
         hint = "   `--vanilla-engine` starts one of its own" if width >= 100 else ""
-        return (("vanilla lane: K = 0 in the same engine", "text"), (hint, "dim"))
-    own = f"vanilla lane: an engine of its own ({VANILLA})"
+        return (("vanilla: K = 0 in the same engine", "text"), (hint, "dim"))
+    own = f"vanilla: an engine of its own ({VANILLA})"
     spilled = numbers.count(gateway.vanilla_spilled)
     if not gateway.vanilla_ok:
-        so_far = f"   {spilled} requests so far" if width >= 100 else ""
+        so_far = f"   {spilled} request{'s' * (gateway.vanilla_spilled != 1)} so far" if width >= 100 else ""
         return (("▲ ", "warn"), (f"{own}, away: K = 0 instead", "warn"), (so_far, "dim"))
     beside = f", {spilled} at K = 0 while it was away" if gateway.vanilla_spilled else ""
-    return (("● ", "ok"), (own, "text"), (f"   {numbers.count(gateway.vanilla_requests)} requests{beside}", "dim"))
+    return (
+        ("● ", "ok"),
+        (own, "text"),
+        (f"   {numbers.count(gateway.vanilla_requests)} request{'s' * (gateway.vanilla_requests != 1)}{beside}", "dim"),
+    )
 
 
 def _drill(certificate: CertificateView | None, now: float) -> Line:

@@ -10,7 +10,7 @@ from console.feed.protocol import HistoryEntry
 
 NO_HISTORY: Final = "Nothing was changed yet. m changes the mode, + and - the cap, f falls back, l moves a workload."
 
-NO_HISTORY_HERE: Final = "Nothing was changed up to this moment. c goes to the next control action."
+NO_HISTORY_HERE: Final = "Nothing was changed up to this moment. c goes to the next control action, if there is one."
 
 
 def history_row(entry: HistoryEntry) -> Line:

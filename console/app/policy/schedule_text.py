@@ -1,4 +1,4 @@
-"""A draft schedule on one line, as the console's editor shows and reads it: `1-4: 4, 5-12: 1, 13-32: 0`. Pure."""
+"""A draft schedule on one line, as the console's editor reads it: `1-4: 4, 5-12: 1, 13-32: 0`. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ EXAMPLE: Final = "1-4: 4, 5-12: 1, 13-: 0"
 
 _ENTRY: Final = re.compile(r"\s*([0-9]{1,10})\s*(?:([-–─]+)\s*([0-9]{1,10})?)?\s*[:=]\s*(?:[kK]\s*)?(\S+)\s*", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
-
-
-def to_line(schedule: DraftSchedule) -> str:
-    """The text that `parse_line` reads as this schedule."""
-    return ", ".join(
-        f"{entry.first if entry.first == entry.last else f'{entry.first}-{entry.last}'}: {entry.k}"
-        for entry in schedule
-    )
 
 
 def parse_line(text: str, widest: int) -> DraftSchedule:

@@ -12,10 +12,9 @@ from console.app.drawing import numbers
 from console.app.frame.change import Change
 from console.app.map.words import age_words
 from console.app.policy.range_table import range_lines
-from console.app.policy.schedule_text import to_line
 from console.feed.messages import MapSummary, Snapshot
 from console.feed.protocol import HistoryEntry
-from engine.policy import PolicyState, WorkloadPolicy
+from engine.policy import PolicyState, WorkloadPolicy, readable
 from engine.records import Lane, PolicyMode
 from engine.schedule import parse_schedule
 
@@ -23,15 +22,11 @@ CONFIRM_SECONDS: Final = 300.0
 """A raise from the console is taken back after this long unless it is confirmed."""
 
 COMMIT: Final = "It is taken back in 5 min unless you press k on the Policy screen, or at once when tokens/s falls."
-HOLDS: Final = "It holds from the next step on, for the {running} running sequences too."
 
 
 def mode_words(mode: PolicyMode | None) -> str:
     """A mode with its schedule: `static:4`, `schedule 1-4: 4, 5-32: 1`, `advise within 1-4: 4, 5-32: 1`."""
-    word = numbers.mode(mode)
-    if mode is None or mode.schedule is None or mode.mode in ("off", "static"):
-        return word
-    return f"{word}{' within' if mode.mode == 'adaptive' else ''} {to_line(parse_schedule(mode.schedule))}"
+    return numbers.ABSENT if mode is None else readable(mode)
 
 
 def same_mode(one: PolicyMode | None, other: PolicyMode | None) -> bool:
@@ -68,7 +63,7 @@ def mode_effect(mode: PolicyMode, max_k: int) -> str:
 def mode_change(before: PolicyMode, after: PolicyMode, max_k: int, running: int) -> Change:
     return Change(
         "Change the mode", mode_words(before), mode_words(after),
-        [mode_effect(after, max_k), HOLDS.format(running=running)], f"u, or m and then {numbers.mode(before)}",
+        [mode_effect(after, max_k), _holds(running)], f"u, or m and then {numbers.mode(before)}",
     )  # fmt: skip
 
 
@@ -93,7 +88,7 @@ def cap_change(before: int | None, after: int | None, running: int) -> Change:
         else f"No sequence drafts more than {after} token{'s' * (after != 1)} a step, whatever the mode says."
     )
     return Change(
-        "Change the operator's cap", cap_words(before), cap_words(after), [effect, HOLDS.format(running=running)],
+        "Change the operator's cap", cap_words(before), cap_words(after), [effect, _holds(running)],
         "u, or -",
     )  # fmt: skip
 
@@ -110,7 +105,7 @@ def fallback_change(on: bool, mode: PolicyMode, running: int) -> Change:
     )
     return Change(
         "Fall back for all workloads" if on else "End the fallback for all",
-        fallback_words(not on), fallback_words(on), [effect, HOLDS.format(running=running)], "f again, or u",
+        fallback_words(not on), fallback_words(on), [effect, _holds(running)], "f again, or u",
     )  # fmt: skip
 
 
@@ -170,6 +165,10 @@ def entry_words(entry: HistoryEntry, fields: dict[str, Any] | None) -> str:
     except (msgspec.ValidationError, ValueError):
         pass  # a station of another version: its own words are still readable
     return msgspec.json.encode(fields).decode()
+
+
+def _holds(running: int) -> str:
+    return f"It holds from the next step on, for the {numbers.many(running, 'running sequence')} too."
 
 
 def _meant(mode: PolicyMode) -> tuple[Any, ...]:

@@ -142,9 +142,9 @@ def _holds(look: TraceLook) -> str:
         lasted = numbers.duration(look.end - look.start)
         parts.append(f"{numbers.day(look.start)} {numbers.clock(look.start)} – {numbers.clock(look.end)} ({lasted})")
     if look.rows is not None:
-        parts.append(f"{look.rows:,} rows")
+        parts.append(numbers.many(look.rows, "row"))
     if look.sequences is not None:
-        parts.append(f"{look.sequences:,} sequences")
+        parts.append(numbers.many(look.sequences, "sequence"))
     if look.form is not None:
         parts.append(form_words(look.form))
     if look.workloads:

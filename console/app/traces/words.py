@@ -99,7 +99,8 @@ def end_change(view: RecordingView, now: float) -> Change:
     """What ending it does."""
     folder, _, name = view.path.rpartition("/")
     lasted = numbers.duration(max(0.0, now - view.began))
-    effects = [f"{view.rows:,} rows of {lasted} are written, about {numbers.size(view.bytes)}."]
+    rows = f"{numbers.many(view.rows, 'row')} of {lasted} {'is' if view.rows == 1 else 'are'} written"
+    effects = [f"{rows}, about {numbers.size(view.bytes)}."]
     if view.seconds is not None:
         effects.append(f"It would have ended by itself in {numbers.countdown(view.until - now)}.")
     return Change(
