@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from engine.schedule import DraftSchedule, ScheduleError, parse_schedule
+from engine.toml_text import parse_toml
 
 Form = Literal["json", "toml"]
 
@@ -104,11 +105,9 @@ def _from_json(text: str) -> Any:
 
 
 def _from_toml(text: str) -> list[list[Any]]:
-    import tomllib
-
     try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        found = parse_toml(text)
+    except ValueError as error:
         raise ScheduleError(f"no TOML: {error}") from error
     table = found.pop(TABLE, None)
     if found:

@@ -159,7 +159,7 @@ def test_the_command_means_what_was_asked(params: PolicySet) -> None:
         (
             "recording_begin",
             RecordingBegin(path="/tmp/a b.jsonl", seconds=60),
-            "specdeck trace record '/tmp/a b.jsonl' --detach --for 60s",
+            "specdeck trace record --detach --for 60s '/tmp/a b.jsonl'",
         ),
         ("recording_end", RecordingEnd(path="/tmp/b.jsonl"), "specdeck trace end --into /tmp/b.jsonl"),
         ("stop", None, None),

@@ -134,7 +134,10 @@ def test_show_names_the_source_of_each(file: Path, monkeypatch: pytest.MonkeyPat
         ("[notify]\nbell = 'loud'", "bell is 'loud': one of off, info, warn, critical"),
         ("[notify]\na_minute = 0", "a_minute is 0: a whole number from 1 to 60"),
         ("[notify]\nothers = 1", "others is 1: true or false"),
-        ("[notify]\nwebhook = 'ftp://h/sesame'", "webhook can't be used: the address must begin with https://"),
+        (
+            "[notify]\nwebhook = 'ftp://h/sesame'",
+            "webhook can't be used: the address must begin with http:// or https://",
+        ),
         ("[keys]\nfoo = 'x'", "foo is unknown"),
         ("[keys]\nleave = 'p'", "pause and leave would both be p"),
         ("[keys]\npause = 'ctrl+a'", "taken by terminal multiplexers"),

@@ -17,14 +17,15 @@ from textual.worker import Worker
 
 from console.app.application import SpecdeckApp
 
-SCREENS: Final = ("1", "2", "3", "4", "5", "7")
+SCREENS: Final = ("1", "2", "3", "4", "5", "6", "7")
 OVER_IT: Final = {
-    "1": (("question_mark", "escape"), ("enter", "escape"), ("slash", "c", "escape")),
+    "1": (("question_mark", "escape"), ("enter", "escape"), ("slash", "c", "escape"), ("b", "escape"), ("h", "escape")),
     "2": (("enter", "escape"), ("left", "left", "end")),
     "3": (("tab", "tab"), ("ctrl+p", "escape")),
     "4": (("down", "up"),),
     "5": (("question_mark", "escape"),),
-    "7": (("home", "end"),),
+    "6": (("down", "up"), ("at", "escape")),
+    "7": (("home", "end"), ("x", "escape")),
 }
 """Keys that open a dialog or a page over a screen, and close it."""
 

@@ -28,6 +28,7 @@ class CompareDesk:
             )
             return
         self._app.show_compared(None)
+        self._app.clear_notifications()  # what was said of the mark would lie over what it led to
         if marked != bucket.key:
             self._open(two_buckets(other, bucket, now))
             return

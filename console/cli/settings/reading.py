@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
+from engine.toml_text import parse_toml
 
 _LONGEST: Final = 1 << 20
 
@@ -83,8 +84,8 @@ def _parsed(path: Path) -> Table:
     if len(raw) > _LONGEST:
         raise SettingsError(path, [f"over {_LONGEST >> 20} MiB: that is no settings file"])
     try:
-        return tomllib.loads(raw.decode())
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or a number of thousands of digits
+        return parse_toml(raw.decode())
+    except ValueError as error:  # no TOML, or no UTF-8
         raise SettingsError(path, [f"no TOML: {error}"]) from error
 
 

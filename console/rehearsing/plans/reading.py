@@ -42,6 +42,7 @@ from console.rehearsing.plans.fields import Table
 from console.rehearsing.plans.prompt_files import SUFFIXES
 from console.rehearsing.plans.prompt_sets import OURS, lengths_of, temperature_of
 from console.rehearsing.plans.public_traces import FORMATS
+from engine.toml_text import parse_toml
 from store.rehearsal.plan import Deadline, Mix, Phase, Plan, PublicTrace
 
 __all__ = ["PlanError", "parse_plan", "read_plan"]
@@ -90,11 +91,9 @@ def parse_plan(text: str, path: Path) -> Plan:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise PlanError(f"no TOML: {error}") from error
 
 
