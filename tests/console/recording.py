@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from console.app.application import SpecdeckApp
 from console.feed.client import FeedClient, FeedError
 from console.feed.messages import Snapshot
 from console.feed.protocol import MapAnswer, Method
+from console.feed.traces import Traces
+from console.looking.looker import Looker
 from console.replaying.endpoints import endpoints
 from console.replaying.opened import opened
 from console.replaying.player import NothingYet, Player
@@ -33,6 +35,8 @@ SAMPLES = Path("sample_traces")
 REPLAYED = {"schedule": 105.0, "hostile": 128.0, "version_push": 812.0}
 """Seconds after the first step of a sample at which it is looked at: busy; one workload off; both alerts fire."""
 SIZES = ((200, 50), (80, 24))
+
+Ask = Callable[[Method, msgspec.Struct | None], Any]
 
 LOG_OF_A_START = """\
 (APIServer pid=7) INFO 11-30 10:00:01 [api_utils.py:347] vLLM server version 0.32.0
@@ -49,7 +53,7 @@ OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2
 class Listening(RecordedFeed):
     """Asks for real and keeps what is answered."""
 
-    def __init__(self, snapshot: Snapshot, ask: Callable[[Method, msgspec.Struct | None], Any]) -> None:
+    def __init__(self, snapshot: Snapshot, ask: Ask) -> None:
         super().__init__(snapshot)
         self._ask = ask
         self.answers: dict[str, Answer] = {}
@@ -74,7 +78,7 @@ class Listening(RecordedFeed):
         self.answers[f"{answer.method} {answer.params}"] = answer
 
 
-async def asked_by_the_screens(snapshot: Snapshot, ask: Callable[[Method, msgspec.Struct | None], Any]) -> list[Answer]:
+async def asked_by_the_screens(snapshot: Snapshot, ask: Ask) -> list[Answer]:
     """Go through every screen, large and small; the questions and answers."""
     feed = Listening(snapshot, ask)
     app = SpecdeckApp(feed, now=lambda: snapshot.ts, intent="replay" if snapshot.replay else "run")
@@ -105,14 +109,44 @@ def replayed(sample: str, seconds: float) -> Recorded:
         view = first_view(player)
         player.act(lambda clock, wall: clock.seek(view.start + seconds, wall))
         snapshot = player.take()
-        answering = endpoints(player, Sockets(Path("/nowhere")), lambda: None, lambda: None)
 
-        async def ask(method: Method, params: msgspec.Struct | None) -> Any:
-            if method not in answering:
-                raise FeedError("unknown_method", f"this station does not know {method}")
-            return await answering[method].answer(params, "operator")
+        async def whole() -> Recorded:
+            looker = Looker()
+            answering = endpoints(player, Sockets(Path("/nowhere")), lambda: None, lambda: None, looker)
 
-        return Recorded(snapshot, asyncio.run(asked_by_the_screens(snapshot, ask)))
+            async def ask(method: Method, params: msgspec.Struct | None) -> Any:
+                if method not in answering:
+                    raise FeedError("unknown_method", f"this station does not know {method}")
+                return await answering[method].answer(params, "operator")
+
+            try:
+                return Recorded(snapshot, await asked_by_the_screens(snapshot, looked(ask)))
+            finally:
+                await looker.close()
+
+        said = without(asyncio.run(whole()), (Path.cwd(),), "~/specdeck")
+        return without(said, (Path.home(),), "~")
+
+
+def looked(ask: Ask) -> Ask:
+    """Asks for traces until all of them were looked into."""
+
+    async def patient(method: Method, params: msgspec.Struct | None) -> Any:
+        answer = await ask(method, params)
+        while method == "traces" and msgspec.convert(answer, Traces, from_attributes=True).looking:
+            await asyncio.sleep(0.2)
+            answer = await ask(method, params)
+        return answer
+
+    return patient
+
+
+def without(said: Recorded, folders: Iterable[Path], instead: str) -> Recorded:
+    """The same on any machine."""
+    text = msgspec.json.encode(said).decode()
+    for folder in folders:
+        text = text.replace(str(folder), instead)
+    return msgspec.json.decode(text, type=Recorded)
 
 
 def first_view(player: Player) -> Any:
@@ -188,14 +222,12 @@ def told(station: Any) -> Recorded:
             return await client.request(method, params, object)
 
         try:
-            return Recorded(snapshot, await asked_by_the_screens(snapshot, ask))
+            return Recorded(snapshot, await asked_by_the_screens(snapshot, looked(ask)))
         finally:
             await client.close()
 
-    said = msgspec.json.encode(asyncio.run(whole())).decode()
-    for path in (str(station.data_dir), str(station.run_dir), str(station.store.parent)):
-        said = said.replace(path, "~/.local/share/specdeck")
-    return msgspec.json.decode(said, type=Recorded)
+    said = without(asyncio.run(whole()), (Path.cwd(),), "~/specdeck")
+    return without(said, (station.data_dir, station.run_dir, station.store.parent), "~/.local/share/specdeck")
 
 
 def mapped() -> Recorded:
