@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,12 @@ async def _send(
 
 
 def _load_processes(of: int) -> list[psutil.Process]:
-    return [child for child in psutil.Process(of).children() if "console.rehearsing.load" in child.cmdline()]
+    found = []
+    for child in psutil.Process(of).children():
+        with suppress(psutil.Error):  # ended meanwhile, or left by another test until it is waited for
+            if "console.rehearsing.load" in child.cmdline():
+                found.append(child)
+    return found
 
 
 class _Held:

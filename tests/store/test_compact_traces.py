@@ -104,13 +104,31 @@ def paced(path: Path, ingest: Ingest) -> list[float]:
 
 
 def tables(fill: Callable[[Path, Ingest], list[float]], path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """What is stored. Buckets and sequences by what they are: their numbers are in the order in which they were met,
+    which within a block is that of its engines."""
     with Store.memory() as made:
         flushed: list[tuple[object, ...]] = [(ts,) for ts in fill(path, Ingest(made))]
+        known = {
+            "bucket": {one[0]: one[1:] for one in made.connection.execute("FROM buckets").fetchall()},
+            "sequence": {one[0]: one[1:3] for one in made.connection.execute("FROM sequences").fetchall()},
+        }
         return {"flushed": flushed} | {
-            name: made.connection.execute(f"FROM {name} ORDER BY ALL").fetchall()
+            name: _by_what_they_are(name, made.connection.execute(f"FROM {name}"), known)
             for name in TABLES
             if name not in ("meta", "notes")
         }
+
+
+def _by_what_they_are(
+    name: str, result: duckdb.DuckDBPyConnection, known: dict[str, dict[object, tuple[object, ...]]]
+) -> list[tuple[object, ...]]:
+    numbered = {"buckets": {"id": "bucket"}, "sequences": {"id": "sequence"}}.get(name, {one: one for one in known})
+    kinds = [known.get(numbered.get(column[0], "")) for column in result.description]
+    stored = (
+        tuple(one if kind is None else kind.get(one, one) for one, kind in zip(row, kinds, strict=True))
+        for row in result.fetchall()
+    )
+    return sorted(stored, key=repr)
 
 
 def test_others_can_read_the_compact_form(tmp_path: Path) -> None:
