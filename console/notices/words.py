@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from console.notices.limiter import Message
-from console.notices.watch import Notice
+if TYPE_CHECKING:
+    from console.notices.limiter import Message
+    from console.notices.watch import Notice
+
 
 NAMED: Final = 3
 """Of many the gravest so many are told with their sentence."""

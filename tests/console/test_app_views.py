@@ -232,3 +232,8 @@ def test_an_interval_that_says_nothing_is_not_written_out() -> None:
     told = text_of(bucket_readout._ratio("experienced ", "text", 1.28, 0.0, 7_827_746.72))
     assert told == "experienced 1.28 ±?"
     assert text_of(bucket_readout._ratio("experienced ", "text", 1.28, 1.1, 1.5)) == "experienced 1.28 1.10–1.50"
+
+
+def test_an_interval_that_says_nothing_takes_no_room() -> None:
+    assert [numbers.half_width(0.9, high) for high in (1.1, 20.88, 20.9, 66675.0)] == [".10", "9.99", "≥10", "≥10"]
+    assert numbers.reach(1.0, 1e12) == "≥10"

@@ -94,9 +94,7 @@ def _value(one: MeasuredK | None) -> str:
 
 
 def _error(one: MeasuredK | None) -> str:
-    if one is None or one.low is None or one.high is None:
-        return ""
-    return numbers.fraction((one.high - one.low) / 2)
+    return "" if one is None else numbers.half_width(one.low, one.high)
 
 
 def _here(facts: BucketFacts) -> int | None:

@@ -19,12 +19,17 @@ def fraction(value: float | None) -> str:
 
 def half_width(low: float | None, high: float | None) -> str:
     """Half the width of an interval, as a fraction."""
-    return "" if low is None or high is None else fraction((high - low) / 2)
+    return "" if low is None or high is None else _width((high - low) / 2)
 
 
 def reach(value: float | None, high: float | None) -> str:
     """How far the interval of a ratio goes above it: its longer side, and the one that is never cut."""
-    return "" if value is None or high is None else fraction(high - value)
+    return "" if value is None or high is None else _width(high - value)
+
+
+def _width(value: float) -> str:
+    """One that says nothing takes no room: an interval from two blocks of time can be thousands wide."""
+    return "≥10" if value >= 9.995 else fraction(value)
 
 
 def two_places(value: float | None) -> str:

@@ -14,7 +14,6 @@ from console.app.live.demo import demo_part
 from console.app.picture import Picture, pending_policy
 from console.app.rehearsal.words import rehearsal_part
 from console.app.replay.clock import speed_text
-from console.app.traces.words import recording_part
 from console.feed.messages import AlertView, EngineView, Snapshot
 
 SEVERITY: Final[dict[str, tuple[str, Role]]] = {
@@ -48,7 +47,7 @@ def status_line(picture: Picture, width: int) -> Line:
         Part(_mode(snapshot), 1),
         Part(_executed(picture), 1),
         rehearsal_part(snapshot.rehearsal),
-        recording_part(snapshot.recording, picture.now),
+        _recording(picture, snapshot),
         demo_part(snapshot.demo),
         Part((("run ", "dim"), (numbers.plain(snapshot.running), "text")), 3),
         Part((("wait ", "dim"), (numbers.plain(snapshot.waiting), "warn" if snapshot.waiting else "text")), 6),
@@ -223,6 +222,14 @@ def _alert_counts(picture: Picture) -> Line:
         [((f"{SEVERITY[name][0]}{number}", SEVERITY[name][1]),) for name, number in counted.items() if number],
         (" ", "text"),
     )
+
+
+def _recording(picture: Picture, snapshot: Snapshot) -> Part:
+    if snapshot.recording is None:
+        return Part(EMPTY)
+    from console.app.traces.words import recording_part  # seldom needed, and not for the first paint
+
+    return recording_part(snapshot.recording, picture.now)
 
 
 def _loss(snapshot: Snapshot) -> Line:

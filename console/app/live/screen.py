@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -13,16 +14,12 @@ from textual.widgets import Input
 
 from console.app import actions
 from console.app.actions import Context
-from console.app.balance.line import balance_line
-from console.app.balance.reader import BalanceReader
-from console.app.compare.desk import CompareDesk
 from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
 from console.app.live import columns
-from console.app.live.as_text import named_figures
 from console.app.live.charts import alpha_chart, alpha_title, load_chart, spark_line
 from console.app.live.columns import RowFacts, fit_columns, make_columns
 from console.app.live.fixed_window import TableWindow
@@ -38,6 +35,7 @@ from console.feed.protocol import BalanceParams, SeriesParams
 from store.figures import BucketKey
 
 if TYPE_CHECKING:
+    from console.app.balance.reader import BalanceReader
     from console.app.explaining.section import Section
 
 CHART_SECONDS: Final = 900.0
@@ -62,7 +60,6 @@ class LiveScreen(DeckScreen):
         self._windows = WindowDesk(self)
         self._shown: Snapshot | None = None
         """The snapshot, with the figures of a window that was fixed."""
-        self.balance = BalanceReader()
 
     def body(self) -> ComposeResult:
         yield LineView(id="nothing-yet")
@@ -112,6 +109,8 @@ class LiveScreen(DeckScreen):
 
     def copied(self) -> str | None:
         """The selected row, a line for each figure."""
+        from console.app.live.as_text import named_figures
+
         cursor = self.table.cursor
         facts = next((facts for facts in self._rows if facts.bucket.key == cursor), None)
         return None if facts is None else "\n".join(named_figures(facts))
@@ -226,6 +225,12 @@ class LiveScreen(DeckScreen):
 
     # What speculation cost and saved the selected bucket's workload
 
+    @cached_property
+    def balance(self) -> BalanceReader:
+        from console.app.balance.reader import BalanceReader  # not before the first paint
+
+        return BalanceReader()
+
     def _want_balance(self) -> None:
         if not self.query_one("#balance").display or not self.is_current or self.selected is None:
             return
@@ -239,6 +244,8 @@ class LiveScreen(DeckScreen):
         self._draw_balance()
 
     def _draw_balance(self) -> None:
+        from console.app.balance.line import balance_line
+
         bucket, answer = self.selected, self.balance.answer
         workload = bucket.key.workload if bucket is not None else None
         self._view("balance").show(lambda width, height: [balance_line(answer, workload, width)])
@@ -325,6 +332,8 @@ class LiveScreen(DeckScreen):
     def action_compare(self) -> None:
         bucket = self.selected
         if bucket is not None and self._shown is not None:
+            from console.app.compare.desk import CompareDesk
+
             CompareDesk(self.deck).press(bucket, self._shown.buckets, self._shown.ts)
 
     @guarded

@@ -141,7 +141,7 @@ def undo_change(entries: Sequence[HistoryEntry]) -> Change:
         "Undo one change" if len(entries) == 1 else f"Undo {len(entries)} changes of one moment",
         "; ".join(entry_words(entry, entry.after) for entry in entries),
         "; ".join(entry_words(entry, entry.before) for entry in entries),
-        [f"{numbers.clock(entry.ts)} {entry.text}" for entry in entries]
+        [entry.text for entry in entries]
         + ["What was changed besides it stays. It is put back at once, without a time to confirm it."],
         "u again takes the undoing back",
     )
