@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -28,18 +27,17 @@ from console.app.drawing.themes import DARK, THEME_WORDS, THEMES, Palette, next_
 from console.app.frame.deck_screen import HEIGHTS, WIDTHS, DeckScreen
 from console.app.frame.guard import guarded
 from console.app.frame.news import Held
-from console.app.frame.outcome import EndedError, Intent, OpenTrace, Outcome
+from console.app.frame.outcome import EndedError, Intent, Outcome
 from console.app.frame.serving import Serving
+from console.app.going import Going
 from console.app.live.demo import DemoDesk
-from console.app.live.screen import LiveScreen
-from console.app.outward import Outward
 from console.app.picture import Link, Picture
 from console.app.replay.clock import Expected
 from console.app.replay.desk import Opening, ReplayDesk
 from console.app.replay.keys import ReplayKeys
 from console.app.traces.returning import Return
 from console.feed.client import Feed, FeedError, Silence, Update
-from console.feed.messages import AlertView, Snapshot
+from console.feed.messages import Snapshot
 from console.feed.protocol import Method
 from console.notices.settings import NotifySettings
 from store.figures import BucketKey
@@ -61,59 +59,13 @@ Returns one line for the operator about what it does, or None. Raises EndedError
 """
 
 
-def _bucket_screen() -> Screen[None]:
-    from console.app.bucket.screen import BucketScreen
-
-    return BucketScreen()
-
-
-def _policy_screen() -> Screen[None]:
-    from console.app.policy.screen import PolicyScreen
-
-    return PolicyScreen()
-
-
-def _alerts_screen() -> Screen[None]:
-    from console.app.alerts.screen import AlertsScreen
-
-    return AlertsScreen()
-
-
-def _map_screen() -> Screen[None]:
-    from console.app.map.screen import MapScreen
-
-    return MapScreen()
-
-
-def _traces_screen() -> Screen[None]:
-    from console.app.traces.screen import TracesScreen
-
-    return TracesScreen()
-
-
-def _engine_screen() -> Screen[None]:
-    from console.app.engine.screen import EngineScreen
-
-    return EngineScreen()
-
-
-class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
+class SpecdeckApp(ReplayKeys, Going, inherit_bindings=False):
     """The Textual application. `run()` returns an `Ending`, or None when it broke."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "specdeck"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    DEFAULT_MODE = "live"
-    MODES: ClassVar = {
-        "live": LiveScreen,
-        "bucket": _bucket_screen,
-        "policy": _policy_screen,
-        "alerts": _alerts_screen,
-        "map": _map_screen,
-        "traces": _traces_screen,
-        "engine": _engine_screen,
-    }
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("everywhere"), *actions.bindings("replay")]
 
     def __init__(
@@ -345,57 +297,11 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
         self.picture = replace(self.picture, compared=key)
         self._draw()
 
-    # Between screens
-
     def pop_screen(self) -> AwaitComplete:
         """Textual keeps what it painted of the last 1024 widgets, dead ones too: some 50 MB of closed dialogs."""
         popped = super().pop_screen()
         StylesCache.get_inner_outer.cache_clear()
         return popped
-
-    def show_bucket(self, key: BucketKey | None, ts: float | None = None) -> None:
-        """The Bucket screen of a bucket, its cursor on a moment; the Live screen where no bucket is meant."""
-        if key is None:
-            self.action_live()
-            return
-        from console.app.bucket.screen import BucketScreen
-
-        self.bucket = key
-        self.switch_mode("bucket")
-        screen = self.screen
-        if isinstance(screen, BucketScreen) and not screen.look_at(ts):
-            self.tell("That moment is more than 6 h ago, further back than series are held.", severity="warning")
-
-    def go_to_moment(self, key: BucketKey | None, ts: float) -> None:
-        """As `show_bucket`; a replay goes to the moment itself."""
-        replaying = self.picture.replay is not None
-        if replaying:
-            self.replay_desk.seek(ts)
-        self.show_bucket(key, None if replaying else ts)
-
-    def show_alert(self, alert: AlertView) -> None:
-        """Where an alert can be looked into: in its bucket at its moment, else on the Alerts screen."""
-        if alert.bucket is not None:
-            self.go_to_moment(alert.bucket, alert.started)
-        else:
-            self.action_alerts()
-
-    def show_change(self, ts: float) -> None:
-        """The Policy screen, its history at what was done at a moment."""
-        from console.app.policy.screen import PolicyScreen
-
-        self.switch_mode("policy")
-        screen = self.screen
-        if isinstance(screen, PolicyScreen):
-            screen.go_to(ts)
-
-    def open_trace(self, path: str) -> None:
-        """End here and have the command that opened this console show a trace."""
-        if self.is_web:
-            command = f"specdeck web --replay {shlex.quote(path)}"
-            self.tell(f"A browser keeps to its console: `{command}` shows this trace in one.")
-            return
-        self.exit(OpenTrace(Path(path)))
 
     # Talking to the station
 
@@ -409,30 +315,6 @@ class SpecdeckApp(ReplayKeys, Outward, inherit_bindings=False):
             self.tell(done)
 
     # Actions
-
-    def action_live(self) -> None:
-        self.switch_mode("live")
-        screen = self.screen
-        if isinstance(screen, LiveScreen) and self.bucket is not None:
-            screen.come_to(self.bucket)
-
-    def action_bucket(self) -> None:
-        self.switch_mode("bucket")
-
-    def action_policy(self) -> None:
-        self.switch_mode("policy")
-
-    def action_alerts(self) -> None:
-        self.switch_mode("alerts")
-
-    def action_map(self) -> None:
-        self.switch_mode("map")
-
-    def action_traces(self) -> None:
-        self.switch_mode("traces")
-
-    def action_engine(self) -> None:
-        self.switch_mode("engine")
 
     @guarded
     def action_pause(self) -> None:

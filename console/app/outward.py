@@ -41,10 +41,10 @@ class Outward(App[Ending], inherit_bindings=False):
 
         return ExportDesk(cast("SpecdeckApp", self), self.folder or Path.home())
 
-    def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
+    def tell(self, text: str, *, severity: SeverityLevel = "information", seconds: float = 6.0) -> None:
         """A passing note, always literal text: whatever stands in it moves no cursor."""
         said = "\n".join(clean(line) for line in text.split("\n"))
-        self.notify(said, severity=severity, markup=False, timeout=6)
+        self.notify(said, severity=severity, markup=False, timeout=seconds)
 
     def clock(self) -> float:
         """The wall clock, Unix seconds."""

@@ -17,7 +17,7 @@ from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
-from console.app.drawing.spans import Line, clean, text_of, wrap
+from console.app.drawing.spans import Line, paragraph, text_of
 from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
@@ -80,10 +80,10 @@ class AlertsScreen(DeckScreen):
         line = self.selected
         if line is None:
             return None
-        facts = [f"{line.view.severity}, {line.view.state}", f"since {numbers.day(line.view.started)} "]
-        facts[1] += numbers.clock(line.view.started)
+        view = line.view
+        head = f"{view.severity}, {view.state}, since {numbers.day(view.started)} {numbers.clock(view.started)}"
         detail = [text_of(one).rstrip() for one in alert_detail(line, self.deck.picture.moment, COPIED_WIDTH)]
-        return "\n".join([", ".join(facts), *detail])
+        return "\n".join([head, *detail])
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -99,7 +99,7 @@ class AlertsScreen(DeckScreen):
         width = self.list.size.width - 1
         rows = [(line.key, alert_row(line, picture.moment, width)) for line in self._lines]
         nothing = self._error or self._nothing(picture)
-        self.list.show(rows, lambda width: _wrapped(nothing, width))
+        self.list.show(rows, lambda width: paragraph(nothing, width, margin="  "))
         title = f"alerts · {counted(self._lines)}" if self._lines else "alerts"
         self.query_one("#alert-list-panel", Panel).caption(title, self._error if self._lines else "")
         self._draw_detail()
@@ -199,7 +199,3 @@ class AlertsScreen(DeckScreen):
 def _known(alerts: list[AlertView]) -> list[tuple[object, ...]]:
     """What of the alerts of a snapshot, were it another, would be worth a look at the history."""
     return [(view.id, view.kind, view.state, view.acknowledged, view.snoozed_until) for view in alerts]
-
-
-def _wrapped(text: str, width: int) -> list[Line]:
-    return [((f"  {part}", "dim"),) for part in wrap(clean(text), max(8, width - 4))]

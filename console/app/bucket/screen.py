@@ -20,7 +20,7 @@ from console.app.bucket.timeline import timeline
 from console.app.drawing import numbers
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
-from console.app.drawing.spans import Line, clean, wrap
+from console.app.drawing.spans import paragraph
 from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
@@ -121,7 +121,7 @@ class BucketScreen(DeckScreen):
         facts = self._facts(picture)
         self.set_class(facts is None, "-empty")
         if facts is None:
-            self._view("no-bucket").show(lambda width, height: _wrapped(_nothing(picture), width))
+            self._view("no-bucket").show(lambda width, height: paragraph(_nothing(picture), width, margin="  "))
             return
         self._view("timeline").show(lambda width, height: timeline(facts, width, height))
         self._view("side").show(lambda width, height: side(facts, width, height))
@@ -286,7 +286,3 @@ def _nothing(picture: Picture) -> str:
     if picture.replaying:
         return NOTHING_HERE
     return NOTHING if picture.serving else NOT_SERVING
-
-
-def _wrapped(text: str, width: int) -> list[Line]:
-    return [((f"  {part}", "dim"),) for part in wrap(clean(text), max(8, width - 4))]

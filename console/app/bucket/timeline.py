@@ -18,7 +18,7 @@ from console.app.bucket.readout import (
     why_no_speedup,
 )
 from console.app.drawing import charts, numbers, plots
-from console.app.drawing.spans import EMPTY, Line, Role, Span, between, clean, cut, wrap
+from console.app.drawing.spans import EMPTY, Line, Role, Span, between, clean, cut, paragraph, wrap
 
 ROOMY: Final = 21
 """Lines from which every series has a plot of its own."""
@@ -49,7 +49,7 @@ def _nothing(facts: BucketFacts, width: int) -> list[Line]:
         text = "reading the series …"
     else:
         text = f"No row of this bucket in the last {facts.span.name}. ] looks further back, 1 shows the busy ones."
-    return [((f"  {part}", "dim"),) for part in wrap(clean(text), max(8, width - 4))]
+    return paragraph(text, width, margin="  ")
 
 
 def _stacked(frame: Frame, height: int) -> list[Line]:

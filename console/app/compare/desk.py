@@ -24,11 +24,11 @@ class CompareDesk:
         if marked is None or other is None:
             self._app.show_compared(bucket.key)
             self._app.tell(
-                f"{bucket_name(bucket.key)} is marked: = on another bucket, or = again for its own past. esc drops it."
+                f"{bucket_name(bucket.key)} is marked: = on another bucket, or = again for its own past. esc drops it.",
+                seconds=3.0,  # it would lie over what the next key leads to
             )
             return
         self._app.show_compared(None)
-        self._app.clear_notifications()  # what was said of the mark would lie over what it led to
         if marked != bucket.key:
             self._open(two_buckets(other, bucket, now))
             return

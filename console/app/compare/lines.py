@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from console.app.compare.asking import Answer, Pair
 from console.app.compare.questions import Half, Question
 from console.app.drawing import numbers
-from console.app.drawing.spans import EMPTY, Line, Role, clean, left, right, wrap
+from console.app.drawing.spans import EMPTY, Line, Role, clean, left, paragraph, right, wrap
 from console.app.live.columns import bucket_name
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ _TWO_LIMITS: Final = (
 def comparison_lines(question: Question, answer: Answer, width: int) -> list[Line]:
     lines = [*_halves(question, width), EMPTY]
     if not answer.pairs:
-        return [*lines, *_wrapped("There is no other model version of this bucket in the last 7 days.", width, "text")]
+        return [*lines, *paragraph("There is no other model version of this bucket in the last 7 days.", width, "text")]
     for pair in answer.pairs:
         if pair.other:
-            lines += [*_wrapped(f"A is {clean(pair.other)}", width, "bright"), EMPTY]
+            lines += [*paragraph(f"A is {pair.other}", width, "bright"), EMPTY]
         lines += [*_pair(pair, width), EMPTY]
     if answer.configuration:
         lines.append((("Set otherwise", "title"),))
@@ -46,18 +46,18 @@ def comparison_lines(question: Question, answer: Answer, width: int) -> list[Lin
     ):
         lines += [(("Nothing was set otherwise.", "dim"),), EMPTY]
     for note in (*answer.notes, question.note, _TWO_LIMITS):
-        lines += _wrapped(clean(note), width, "dim") if note else []
+        lines += paragraph(note, width) if note else []
     return lines
 
 
 def asking_lines(question: Question, seconds: float, width: int) -> list[Line]:
     """`seconds`: how long it has been asked for."""
     waits = f"◐ asking: {numbers.duration(seconds)}. Long stretches of many buckets take some seconds; esc leaves."
-    return [*_halves(question, width), EMPTY, *_wrapped(waits, width, "dim")]
+    return [*_halves(question, width), EMPTY, *paragraph(waits, width, "dim")]
 
 
 def refused_lines(question: Question, message: str, width: int) -> list[Line]:
-    return [*_halves(question, width), EMPTY, *_wrapped(f"■ {clean(message)}", width, "critical")]
+    return [*_halves(question, width), EMPTY, *paragraph(f"■ {message}", width, "critical")]
 
 
 def _halves(question: Question, width: int) -> list[Line]:
@@ -85,7 +85,7 @@ def _pair(pair: Pair, width: int) -> list[Line]:
     found = pair.found
     lines: list[Line] = []
     for text, role in verdict(found):
-        lines += _wrapped(text, width, role)
+        lines += paragraph(text, width, role)
     lines += [EMPTY, _row("", ("A", "B"), "B − A", "dim")]
     return [*lines, *_rows(found, pair.depths)]
 
@@ -212,7 +212,3 @@ def _mix(histogram: Mapping[str, int]) -> str:
 def _labelled(label: str, text: str, width: int) -> list[Line]:
     parts = wrap(text, max(20, width - 26)) or [numbers.ABSENT]
     return [((left(f"  {label}" if row == 0 else "", 26), "dim"), (part, "text")) for row, part in enumerate(parts)]
-
-
-def _wrapped(text: str, width: int, role: Role) -> list[Line]:
-    return [((part, role),) for part in wrap(text, max(20, width))]

@@ -131,6 +131,11 @@ def fit(parts: Sequence[Part], width: int, separator: Span = ("  ", "text")) -> 
         kept[first : first + 1] = [Part(whole.short, spare)] if whole.short else []
 
 
+def paragraph(text: str, width: int, role: Role = "dim", margin: str = "") -> list[Line]:
+    """Text of anybody's as lines, with `margin` before them and as much room behind."""
+    return [((f"{margin}{part}", role),) for part in wrap(clean(text), max(8, width - 2 * len(margin)))]
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Break text at blanks into lines of at most `width` cells; a longer word is cut into pieces."""
     lines: list[str] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from console.app.drawing import numbers
 from console.feed.messages import AlertView, Snapshot
+from console.notices.watch import identity
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,15 @@ class Held:
 
     def __init__(self, held: Snapshot) -> None:
         self._rows = held.store.rows
-        self._known = {_identity(alert) for alert in _firing(held)}
+        self._known = {identity(alert) for alert in _firing(held)}
         self._began: set[tuple[object, ...]] = set()
         self.newest: Snapshot | None = None
 
     def see(self, newest: Snapshot) -> News:
         """What it tells that the held picture doesn't."""
         self.newest = newest
-        began = [alert for alert in _firing(newest) if _identity(alert) not in self._known]
-        self._began.update(map(_identity, began))
+        began = [alert for alert in _firing(newest) if identity(alert) not in self._known]
+        self._began.update(map(identity, began))
         grave = [alert for alert in began if alert.severity == "critical"]
         return News(
             rows=max(0, newest.store.rows - self._rows) if newest.policy is not None else None,
@@ -47,7 +48,7 @@ def news_words(news: News | None) -> str:
         return ""
     parts = [f"+{news.rows:,} rows"] if news.rows else []
     if news.alerts:
-        parts.append(f"+{news.alerts} {'alert' if news.alerts == 1 else 'alerts'}")
+        parts.append(f"+{numbers.many(news.alerts, 'alert')}")
     return " · ".join(parts)
 
 
@@ -63,8 +64,3 @@ def news_mark(news: News | None) -> str:
 
 def _firing(snapshot: Snapshot) -> list[AlertView]:
     return [alert for alert in snapshot.alerts if alert.state == "firing"]
-
-
-def _identity(alert: AlertView) -> tuple[object, ...]:
-    """The same for as long as it fires: a plain fact has no number, and its text may change."""
-    return (alert.id,) if alert.id is not None else (alert.kind, alert.started)

@@ -13,7 +13,7 @@ from console.app.actions import Context
 from console.app.drawing.line_view import LineView
 from console.app.drawing.panel import Panel
 from console.app.drawing.pick_list import PickList
-from console.app.drawing.spans import Line, clean, text_of, wrap
+from console.app.drawing.spans import paragraph, text_of
 from console.app.frame.awaited import awaited
 from console.app.frame.deck_screen import DeckScreen
 from console.app.frame.guard import guarded
@@ -102,11 +102,11 @@ class PolicyScreen(DeckScreen):
         self._view("workload-header").show(lambda width, height: [workload_header(width)] if views else [])
         rows = [(view.name, workload_row(view, snapshot, width)) for view in views] if snapshot is not None else []
         nothing = awaited("Workloads show", picture) if snapshot is None else no_workload(snapshot)
-        self.workloads.show(rows, lambda width: _wrapped(nothing, width, "  "))
+        self.workloads.show(rows, lambda width: paragraph(nothing, width, margin="  "))
         panel = self.query_one("#workloads-panel", Panel)
         panel.caption(f"workloads · {len(views)}" if views else "workloads")
         panel.set_class(not views, "-empty")
-        lines = len(views) + 1 if views else len(_wrapped(nothing, width, "  "))
+        lines = len(views) + 1 if views else len(paragraph(nothing, width, margin="  "))
         height = lines + (1 if self.has_class("-short") else 2)  # with the borders that the style sheet leaves
         if panel.styles.height is None or panel.styles.height.value != height:
             panel.styles.height = height
@@ -116,7 +116,7 @@ class PolicyScreen(DeckScreen):
         nothing = self._error or (NO_HISTORY_HERE if self.deck.picture.replaying else NO_HISTORY)
         if not self.has_history:
             nothing = awaited("What was changed shows", self.deck.picture)
-        self.history.show(rows, lambda width: _wrapped(nothing, width, "  "))
+        self.history.show(rows, lambda width: paragraph(nothing, width, margin="  "))
         self.query_one("#history-panel", Panel).caption("history · newest first", self._error if rows else "")
 
     def copied(self) -> str | None:
@@ -137,7 +137,7 @@ class PolicyScreen(DeckScreen):
             text = history_detail(entry)
         elif workload is not None:
             text = workload_detail(workload)
-        self._view("policy-detail").show(lambda width, height: _wrapped(text, width, " ")[:height])
+        self._view("policy-detail").show(lambda width, height: paragraph(text, width, margin=" ")[:height])
 
     @property
     def _marked(self) -> HistoryEntry | None:
@@ -237,7 +237,3 @@ class PolicyScreen(DeckScreen):
         workload = self.selected
         if workload is not None:
             self.deck.desk.lane(workload.name)
-
-
-def _wrapped(text: str, width: int, margin: str) -> list[Line]:
-    return [((f"{margin}{part}", "dim"),) for part in wrap(clean(text), max(8, width - 2 * len(margin)))]

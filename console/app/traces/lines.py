@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from console.app.drawing import numbers
-from console.app.drawing.spans import EMPTY, Line, Role, Span, clean, clip, cut, left, right, width_of, wrap
+from console.app.drawing.spans import EMPTY, Line, Role, Span, clean, clip, cut, left, paragraph, right, width_of, wrap
 from console.app.frame.statusline import short_model, short_version
 from console.app.traces.words import FORMS, form_words, tail
 from console.feed.traces import TraceLook, Traces
@@ -156,5 +156,5 @@ def nothing_lines(sentences: Sequence[str], width: int) -> list[Line]:
     """What the list says when there is nothing in it."""
     lines: list[Line] = []
     for sentence in sentences:
-        lines += [((f"  {part}", "dim"),) for part in wrap(clean(sentence), max(8, width - 4))]
+        lines += paragraph(sentence, width, margin="  ")
     return lines or [EMPTY]
